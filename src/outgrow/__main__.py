@@ -1,0 +1,5 @@
+"""`python -m outgrow`: the command line."""
+
+from outgrow.cli.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""The loop that guards jobs, and the saga that rescues them."""

@@ -1,0 +1,92 @@
+"""The watch on one limit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from outgrow.agent.loop import Loop
+from outgrow.core.decide import Crossing, judge_crossing
+from outgrow.ports import Cgroup
+
+FREEZE_TIMEOUT = 5.0
+"""Seconds. A task in an uninterruptible wait (a dead NFS server) may never stand still; the save
+is given up then, and the job runs on."""
+_TRIES_TO_DROP = 3
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """Growth was stopped: whether every task stands, and the seconds from the event to that."""
+
+    stands: bool
+    seconds: float
+
+
+class Guard:
+    """Stops a job's growth just below its limit.
+
+    Driven by the kernel's event. When the job's own memory crosses limit - band it is frozen,
+    inside the callback, and then `on_growth` is called. Page cache that crosses is dropped, and the
+    job runs on.
+    """
+
+    def __init__(self, loop: Loop, on_growth: Callable[[Stopped], None]) -> None:
+        self._loop = loop
+        self._on_growth = on_growth
+        self._cgroup: Cgroup | None = None
+        self._band = 0
+        self.cache_drops = 0
+
+    @property
+    def armed(self) -> bool:
+        """Whether it watches."""
+        return self._cgroup is not None
+
+    def arm(self, cgroup: Cgroup, band: int) -> None:
+        """Watch `cgroup` at its limit. Should it have crossed already, that is found at once."""
+        self.disarm_events()
+        cgroup.arm(band)
+        self._cgroup, self._band = cgroup, band
+        self._loop.watch(cgroup.fileno(), cgroup.poll_mask, self._ready)
+        self._judge(time.monotonic())
+
+    def disarm(self) -> None:
+        """The kernel's own behaviour at the limit, and no watch."""
+        cgroup = self._cgroup
+        self.disarm_events()
+        if cgroup is not None:
+            cgroup.disarm()
+
+    def disarm_events(self) -> None:
+        """Stop listening; what the kernel does at the limit stays as it is."""
+        if self._cgroup is not None and self._cgroup.fileno() >= 0:
+            self._loop.unwatch(self._cgroup.fileno())
+        self._cgroup = None
+
+    def _ready(self, _: int) -> None:
+        woken = time.monotonic()
+        if self._cgroup is not None and self._cgroup.acknowledge():
+            self._judge(woken)
+
+    def _judge(self, woken: float) -> None:
+        cgroup = self._cgroup
+        if cgroup is None:
+            return
+        limit, band = cgroup.limit, self._band
+        for _ in range(_TRIES_TO_DROP):
+            if cgroup.usage() < limit - band:
+                return
+            if cgroup.usage() > limit - band // 2:
+                break  # so fast that it is stopped first and judged standing still
+            match judge_crossing(cgroup.reading(), limit, band):
+                case Crossing.FALSE:
+                    return
+                case Crossing.GROWTH:
+                    break
+                case Crossing.CACHE:
+                    cgroup.drop_cache(limit - 2 * band)
+                    self.cache_drops += 1
+        stands = cgroup.freeze(FREEZE_TIMEOUT)
+        self._on_growth(Stopped(stands, time.monotonic() - woken))

@@ -1,0 +1,226 @@
+"""The rescue as a saga: freeze, dump, commit, release, resume.
+
+Each step is journalled when it begins and when it is done, and has its undo. Until `commit` is
+done every failure thaws the job; after it the job is on disk, and only PID 1 of the job decides
+whether it may still be released (it may not once the job has run again).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from outgrow.agent import faults
+from outgrow.agent.host import Host
+from outgrow.agent.incarnation import LiveIncarnation
+from outgrow.agent.loop import Loop
+from outgrow.core.errors import CannotSave, OutgrowError, Transient
+from outgrow.core.job import Checkpoint, Incarnation, Job, SaveRecord
+from outgrow.core.units import MIB, format_size
+from outgrow.kernel import proc
+from outgrow.launcher import records
+from outgrow.launcher.handle import inherited_streams, start_init
+from outgrow.launcher.pids import last_pid_before_gap
+from outgrow.launcher.streams import external_key
+from outgrow.ports import Cgroup, Description, Draft, DumpRequest, StreamKey
+
+_DUMP_TIMEOUT = 3600.0
+_IMAGE_OVERHEAD = 16 * MIB
+"""What a checkpoint has beside the job's pages: CRIU's other images, its log, the manifest."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A committed checkpoint of a job that still stands frozen."""
+
+    checkpoint: Checkpoint
+    record: SaveRecord
+
+
+class Rescue:
+    """The steps for one job."""
+
+    def __init__(self, host: Host, loop: Loop, job: Job) -> None:
+        self._host = host
+        self._loop = loop
+        self._job = job
+
+    def step(self, name: str, **data: object) -> None:
+        """A step is reached: in the journal, and for the tests of what happens when we die here."""
+        self._host.journal.event(self._job.id, "step", name=name, **data)
+        faults.reached(name)
+
+    async def save(self, live: LiveIncarnation, record: SaveRecord) -> Saved:
+        """Dump and commit a job that stands frozen. Raises OutgrowError when that came to nothing:
+        no draft is left then, and the caller thaws."""
+        started = self._host.clock.monotonic()
+        reading = live.cgroup.reading()
+        needed = reading.own + _IMAGE_OVERHEAD
+        if self._host.store.room() < needed:
+            raise Transient(
+                f"the store {self._host.store.root} has"
+                f" {format_size(self._host.store.room())}, the job needs {format_size(needed)}",
+                preserved="the job runs on",
+                remedy="free some room, or name another --state-dir",
+            )
+        draft = self._host.store.begin(self._job.id)
+        try:
+            self.step("dumping", checkpoint=draft.number)
+            description = self._describe(live, draft, reading.usage)
+            await self._host.engine.dump(self._dump_request(live, draft), live)
+            dumped = self._host.clock.monotonic()
+            self.step("dumped")
+            self._check_still_frozen(live)
+            self.step("committing")
+            checkpoint = await self._loop.in_thread(
+                lambda: self._host.store.commit(draft, description)
+            )
+        except OutgrowError:
+            await self._loop.in_thread(lambda: self._host.store.abandon(draft))
+            raise
+        committed = self._host.clock.monotonic()
+        self._host.journal.checkpoint(checkpoint)
+        self.step("committed", checkpoint=checkpoint.number)
+        return Saved(
+            checkpoint,
+            replace(
+                record,
+                checkpoint=checkpoint.number,
+                dump_seconds=dumped - started,
+                commit_seconds=committed - dumped,
+                size=checkpoint.size,
+                usage_before=reading.usage,
+            ),
+        )
+
+    async def release(self, live: LiveIncarnation, saved: Saved) -> SaveRecord:
+        """End the incarnation and give its memory back. Raises CannotSave, and the job runs on,
+        when it has run since it was frozen."""
+        started = self._host.clock.monotonic()
+        self.step("releasing")
+        if not await live.release(saved.checkpoint.number):
+            raise CannotSave("the job ran on while it was being saved", preserved="the job runs on")
+        left = await self.remove_cgroup(live.cgroup)
+        record = replace(
+            saved.record,
+            release_seconds=self._host.clock.monotonic() - started,
+            released=max(0, saved.record.usage_before - left),
+        )
+        self.step("released", bytes=record.released)
+        return record
+
+    async def remove_cgroup(self, cgroup: Cgroup) -> int:
+        """Remove an incarnation's cgroup once its last process is gone; the bytes that it still
+        held then (page cache, which now belongs to its parent)."""
+        while True:
+            try:
+                # Whatever froze them: a task that is to die must be let go for that.
+                cgroup.thaw()
+                left = cgroup.usage()
+                cgroup.remove()
+            except FileNotFoundError:
+                return 0
+            except OSError:
+                await self._loop.sleep(0.01)
+            else:
+                return left
+
+    async def resume(
+        self,
+        checkpoint: int,
+        incarnation: Incarnation,
+        cgroup: Cgroup,
+        descriptors: tuple[int, int, int],
+        *,
+        grace: float,
+        verify: bool,
+    ) -> LiveIncarnation:
+        """Start `incarnation` from a checkpoint, in `cgroup`, which exists. On return it
+        runs, unguarded. Raises Damaged, Busy, or Transient with the engine's reason; nothing of
+        the job runs then, and the checkpoint is as it was."""
+        number = incarnation.number
+        description, images = await self._loop.in_thread(
+            lambda: self._host.store.open(self._job.id, checkpoint, verify=verify)
+        )
+        run_dir = self._host.state.run(self._job.id)
+        records.forget(run_dir, number)
+        self._host.journal.incarnation(incarnation)
+        await self._loop.in_thread(lambda: self._host.journal.settle(5.0))
+        self.step("resuming", checkpoint=checkpoint, incarnation=number)
+        init = start_init(
+            run_dir,
+            number,
+            join=cgroup.join_files,
+            undo=cgroup.undo(),
+            grace=grace,
+            streams=descriptors,
+            restore={
+                "argv": self._host.engine.restore_argv(
+                    images, inherited_streams(description.streams)
+                ),
+                "root": description.root_pid,
+                "last_pid": _last_pid(description),
+            },
+        )
+        outer = [
+            StreamKey(stream.stream, external_key(descriptors[stream.stream]) or stream.key)
+            for stream in description.streams
+        ]
+        live = LiveIncarnation(self._loop, number, cgroup, init, run_dir, outer)
+        self.step("restoring")
+        outcome = await live.started
+        if outcome["event"] == "failed":
+            await live.ended
+            live.close()
+            raise Transient(
+                f"CRIU could not bring the job back: {self._host.engine.restore_error(images)}",
+                preserved=f"its checkpoint {checkpoint} is kept",
+                remedy=f"try `outgrow resume {self._job.id}` again",
+            )
+        self.step("resumed", incarnation=number)
+        return live
+
+    def _dump_request(self, live: LiveIncarnation, draft: Draft) -> DumpRequest:
+        return DumpRequest(
+            root_pid=live.root_pid,
+            images=draft.images,
+            freezer_path=live.cgroup.freezer_path,
+            streams=live.streams,
+            host_pids=live.cgroup.processes(),
+            timeout=_DUMP_TIMEOUT,
+        )
+
+    def _describe(self, live: LiveIncarnation, draft: Draft, usage: int) -> Description:
+        pids: set[int] = set()
+        for pid in live.cgroup.processes():
+            pids |= proc.namespace_ids(pid)
+        if not pids:
+            raise Transient("the job ended by itself before it could be saved")
+        return Description(
+            job=self._job.id,
+            number=draft.number,
+            incarnation=live.number,
+            owner=self._job.owner,
+            created=time.time(),
+            limit=live.cgroup.limit,
+            usage=usage,
+            root_pid=live.root_pid,
+            pids=tuple(sorted(pids)),
+            fingerprint=self._host.engine.fingerprint(),
+            streams=live.streams,
+        )
+
+    def _check_still_frozen(self, live: LiveIncarnation) -> None:
+        if not live.alive:
+            raise Transient("the job ended while it was being saved")
+        if live.let_go or not live.cgroup.is_frozen():
+            raise CannotSave("the job ran on while it was being saved", preserved="it runs on")
+
+
+def _last_pid(description: Description) -> int:
+    try:
+        pid_max = int(Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii"))
+        return last_pid_before_gap(description.pids, pid_max)
+    except ValueError as error:
+        raise Transient(f"the job cannot come back: {error}") from None

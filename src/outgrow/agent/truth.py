@@ -1,0 +1,72 @@
+"""What a job really is, by what its living and dead left behind.
+
+The journal may lag behind (outgrow was killed, the disk was full). The lock, the exit records and
+the store do not: PID 1 and the store wrote them, durably and in order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from outgrow.agent.paths import StateDir
+from outgrow.core.errors import OutgrowError
+from outgrow.core.job import Incarnation, Job
+from outgrow.core.lifecycle import State
+from outgrow.launcher import records
+from outgrow.store.posix import PosixStore
+
+
+@dataclass(frozen=True)
+class Truth:
+    """`state` of the job; `kept` when a living process of outgrow keeps it; `wait_status` of one
+    that ended; `checkpoint` from which it can go on; `certain` when that is the very instant at
+    which it stopped."""
+
+    state: State
+    kept: bool = False
+    wait_status: int | None = None
+    checkpoint: int | None = None
+    certain: bool = True
+    ended_at: float | None = None
+
+
+def find_truth(state: StateDir, store: PosixStore, job: Job, last: Incarnation | None) -> Truth:
+    """See the module. `last`: the newest incarnation that the journal knows."""
+    run = state.run(job.id)
+    kept = records.is_held(run / records.KEEPER)
+    checkpoints = store.checkpoints(job.id)
+    newest = checkpoints[-1] if checkpoints else None
+    if job.state is State.ENDED:
+        return Truth(State.ENDED, kept=kept)
+    if records.is_held(run / records.LOCK):
+        return Truth(State.RUNNING, kept=kept, checkpoint=newest)
+    if kept:
+        return Truth(job.state, kept=True, checkpoint=newest)
+    if last is None:
+        return Truth(State.LOST, checkpoint=newest)
+    record = records.read_exit(run, last.number)
+    if record is not None and record.status is not None:
+        return Truth(State.ENDED, wait_status=record.status, checkpoint=newest, ended_at=record.at)
+    if record is not None and (record.released is not None or record.failed is not None):
+        state_now = State.RELEASED if newest is not None else State.LOST
+        return Truth(state_now, checkpoint=newest, ended_at=record.at)
+    return _unseen_end(store, job, run, last, newest)
+
+
+def _unseen_end(
+    store: PosixStore, job: Job, run: Path, last: Incarnation, newest: int | None
+) -> Truth:
+    """Its processes are gone and PID 1 could not say how: killed from outside, or the power."""
+    if newest is None:
+        return Truth(State.LOST)
+    try:
+        description, _ = store.open(job.id, newest, verify=False)
+    except OutgrowError:  # `resume` says what is wrong with it
+        return Truth(State.LOST, checkpoint=newest, certain=False)
+    ran_on = records.read_ran_on(run, last.number)
+    stood_still = job.state in (State.SAVED, State.SAVING, State.FROZEN)
+    exact = description.incarnation == last.number and stood_still and ran_on is None
+    if exact:
+        return Truth(State.RELEASED, checkpoint=newest)
+    return Truth(State.LOST, checkpoint=newest, certain=False)

@@ -1,0 +1,81 @@
+"""Jobs as the verbs of other terminals see them: from the journal, set right by what is there."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, replace
+
+from outgrow.agent.host import state_dir
+from outgrow.agent.paths import StateDir
+from outgrow.agent.truth import Truth, find_truth
+from outgrow.core.errors import NotFound, Unsupported
+from outgrow.core.job import Incarnation, Job
+from outgrow.core.lifecycle import State
+from outgrow.journal.reader import JournalReader
+from outgrow.store.posix import PosixStore
+
+
+@dataclass(frozen=True)
+class View:
+    """One job: as journalled (`job`, corrected), and what is true of it now."""
+
+    job: Job
+    last: Incarnation | None
+    truth: Truth
+
+    @property
+    def state(self) -> str:
+        """What to show: `unguarded` says that it runs and nobody keeps it."""
+        if self.truth.state is State.RUNNING and not self.truth.kept:
+            return "unguarded"
+        if self.truth.kept:
+            return self.job.state.value
+        if self.truth.state is State.RELEASED:
+            return State.SAVED.value
+        return self.truth.state.value
+
+
+class Jobs:
+    """The jobs of one state directory."""
+
+    def __init__(self, directory: str | None) -> None:
+        self.state: StateDir = state_dir(directory)
+        if not self.state.journal.exists():
+            if self.state.root.exists() and not os.access(self.state.root, os.R_OK | os.X_OK):
+                raise Unsupported(
+                    f"reading {self.state.root} as this user", remedy="run as its owner"
+                )
+            raise NotFound(
+                f"there are no jobs in {self.state.root}", remedy="start one with `outgrow run`"
+            )
+        self.journal = JournalReader(self.state.journal)
+        self.store = PosixStore(self.state.store)
+
+    def all(self) -> list[View]:
+        """Oldest first."""
+        return [self._view(job) for job in self.journal.jobs()]
+
+    def find(self, text: str) -> View:
+        """See JournalReader.find."""
+        return self._view(self.journal.find(text))
+
+    def _view(self, job: Job) -> View:
+        incarnations = self.journal.incarnations(job.id)
+        last = incarnations[-1] if incarnations else None
+        truth = find_truth(self.state, self.store, job, last)
+        if truth.state is State.ENDED and job.state is not State.ENDED:
+            job = replace(
+                job,
+                state=State.ENDED,
+                exit_status=_status(truth.wait_status),
+                ended=truth.ended_at or time.time(),
+            )
+        return View(job, last, truth)
+
+
+def _status(wait_status: int | None) -> int | None:
+    if wait_status is None:
+        return None
+    by_signal = wait_status & 0x7F
+    return 128 + by_signal if by_signal else wait_status >> 8

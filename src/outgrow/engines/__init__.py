@@ -1,0 +1,1 @@
+"""What writes processes down and brings them back."""

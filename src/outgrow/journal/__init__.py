@@ -1,0 +1,1 @@
+"""Everything that happened, in order, in SQLite."""

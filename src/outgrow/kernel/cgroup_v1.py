@@ -1,0 +1,173 @@
+"""A memory cgroup and its freezer on cgroup v1.
+
+Kernel behaviour: Documentation/admin-guide/cgroup-v1/memory.rst (thresholds, oom_control) and
+freezer-subsystem.rst, tried on Linux 6.18.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from pathlib import Path
+
+from outgrow.core.errors import Unsupported
+from outgrow.core.sample import MemoryReading
+from outgrow.core.units import MIB
+from outgrow.kernel.files import key_values, processes_below, read, remove_tree, write
+from outgrow.ports import Undo
+
+_ROOM_TO_FREEZE = 4 * MIB
+"""A task that waits at the limit must finish its page fault to reach the freezer."""
+
+
+class CgroupV1:
+    """One directory below the memory hierarchy and one below the freezer's, of the same name."""
+
+    poll_mask = select.EPOLLIN
+
+    def __init__(self, memory: Path, freezer: Path) -> None:
+        self.memory = memory
+        self.freezer = freezer
+        self.limit = 0
+        self._event = -1
+        self._usage = -1
+        self._kept_open: list[int] = []
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (str(self.memory), str(self.freezer))
+
+    @property
+    def join_files(self) -> tuple[str, ...]:
+        return tuple(f"{path}/cgroup.procs" for path in self.paths)
+
+    @property
+    def freezer_path(self) -> str:
+        return str(self.freezer)
+
+    def create(self, limit: int) -> None:
+        try:
+            for path in (self.memory, self.freezer):
+                path.mkdir(parents=True, exist_ok=True)
+            self._write("memory.swappiness", "0")  # at the limit the job stops; it does not swap
+            self.set_limit(limit)
+        except OSError as error:
+            raise Unsupported(
+                f"making a memory cgroup ({error})", remedy="run as root, see `outgrow doctor`"
+            ) from None
+
+    def set_limit(self, limit: int) -> None:
+        self._write("memory.limit_in_bytes", str(limit))
+        self.limit = limit
+
+    def arm(self, band: int) -> None:
+        self._close_events()
+        self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        threshold = self.limit - band
+        self._register("memory.usage_in_bytes", str(threshold))
+        # Also woken when the backstop holds the job, should it have outrun the threshold.
+        self._register("memory.oom_control", "")
+        self._usage = os.open(self.memory / "memory.usage_in_bytes", os.O_RDONLY | os.O_CLOEXEC)
+        self._kept_open.append(self._usage)
+        self._write("memory.oom_control", "1")
+
+    def disarm(self) -> None:
+        self._close_events()
+        self._write("memory.oom_control", "0")
+
+    def fileno(self) -> int:
+        return self._event
+
+    def acknowledge(self) -> bool:
+        try:
+            return os.eventfd_read(self._event) > 0
+        except BlockingIOError:
+            return False
+
+    def freeze(self, timeout: float) -> bool:
+        self._write_freezer("FROZEN")
+        end = time.monotonic() + timeout
+        looks = 0
+        while self._state() != "FROZEN":
+            if time.monotonic() > end:
+                return False
+            looks += 1
+            if looks % 8 == 0 and self._under_oom():
+                self.set_limit(self.limit + _ROOM_TO_FREEZE)
+            time.sleep(0.0002 if looks < 100 else 0.005)
+        return True
+
+    def thaw(self) -> None:
+        self._write_freezer("THAWED")
+
+    def is_frozen(self) -> bool:
+        return self._state() != "THAWED"
+
+    def usage(self) -> int:
+        if self._usage >= 0:
+            return int(os.pread(self._usage, 32, 0))
+        return int(read(self.memory / "memory.usage_in_bytes"))
+
+    def reading(self) -> MemoryReading:
+        usage = self.usage()
+        stat = key_values(read(self.memory / "memory.stat"))
+        cache = stat.get("total_inactive_file", 0) + stat.get("total_active_file", 0)
+        dirty = min(stat.get("total_dirty", 0) + stat.get("total_writeback", 0), cache)
+        return MemoryReading(usage=usage, clean_cache=cache - dirty, dirty_cache=dirty)
+
+    def drop_cache(self, to: int) -> None:
+        """Lowers the limit to `to` and raises it again: the kernel drops just that much."""
+        try:
+            self._write("memory.limit_in_bytes", str(to))
+        except OSError:  # EBUSY: it could not drop that much; what it dropped is dropped
+            pass
+        finally:
+            self._write("memory.limit_in_bytes", str(self.limit))
+
+    def peak(self) -> int:
+        return int(read(self.memory / "memory.max_usage_in_bytes"))
+
+    def oom_kills(self) -> int:
+        return key_values(read(self.memory / "memory.oom_control")).get("oom_kill", 0)
+
+    def processes(self) -> list[int]:
+        return processes_below(self.freezer)
+
+    def undo(self) -> Undo:
+        return Undo(
+            (
+                (f"{self.memory}/memory.oom_control", "0"),
+                (f"{self.memory}/memory.limit_in_bytes", str(self.limit)),
+                (f"{self.freezer}/freezer.state", "THAWED"),
+            )
+        )
+
+    def remove(self) -> None:
+        self._close_events()
+        for path in (self.memory, self.freezer):
+            remove_tree(path)
+
+    def _register(self, file: str, argument: str) -> None:
+        watched = os.open(self.memory / file, os.O_RDONLY | os.O_CLOEXEC)
+        self._kept_open.append(watched)
+        self._write("cgroup.event_control", f"{self._event} {watched} {argument}")
+
+    def _close_events(self) -> None:
+        for descriptor in (self._event, *self._kept_open):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._event = self._usage = -1
+        self._kept_open.clear()
+
+    def _under_oom(self) -> bool:
+        return key_values(read(self.memory / "memory.oom_control")).get("under_oom") == 1
+
+    def _state(self) -> str:
+        return read(self.freezer / "freezer.state")
+
+    def _write_freezer(self, state: str) -> None:
+        write(self.freezer / "freezer.state", state)
+
+    def _write(self, file: str, text: str) -> None:
+        write(self.memory / file, text)

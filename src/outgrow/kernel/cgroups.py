@@ -1,0 +1,101 @@
+"""Which cgroups this host has, and where a job's own may stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from outgrow.core.errors import Unsupported
+from outgrow.kernel.cgroup_v1 import CgroupV1
+from outgrow.kernel.cgroup_v2 import CgroupV2
+from outgrow.kernel.files import read
+
+FAMILY = "outgrow"
+"""The directory below which all jobs of one parent cgroup stand."""
+
+
+@dataclass(frozen=True)
+class Hierarchies:
+    """Mount points: `memory` and `freezer` on v1; `unified` where v2 has the memory controller."""
+
+    memory: Path | None
+    freezer: Path | None
+    unified: Path | None
+    own: dict[str, str]
+    """This process's cgroup per v1 controller, and under "" that of v2."""
+
+    @property
+    def version(self) -> int | None:
+        """1, 2, or None where no job can be limited. v1 where both have what it takes, for then
+        the memory controller is there."""
+        if self.memory is not None and self.freezer is not None:
+            return 1
+        return 2 if self.unified is not None else None
+
+    def family(self) -> tuple[Path, ...]:
+        """The directories below which this host's jobs stand: memory first."""
+        if self.version == 1 and self.memory and self.freezer:
+            return (
+                self.memory / self.own.get("memory", "/").lstrip("/") / FAMILY,
+                self.freezer / self.own.get("freezer", "/").lstrip("/") / FAMILY,
+            )
+        if self.unified is not None:
+            # A cgroup with processes cannot have limited children (no internal processes), and
+            # ours has at least this one; so that jobs stand below the root of the tree.
+            return (self.unified / FAMILY,)
+        raise Unsupported(
+            "limiting memory: no memory cgroup is mounted",
+            remedy="mount cgroup v2 with the memory controller (`outgrow doctor` says more)",
+        )
+
+    def cgroup(self, name: str) -> CgroupV1 | CgroupV2:
+        """The cgroup `name`, not made yet. Raises Unsupported."""
+        return open_cgroup(tuple(str(path / name) for path in self.family()))
+
+
+def open_cgroup(paths: tuple[str, ...]) -> CgroupV1 | CgroupV2:
+    """The cgroup that stands, or will stand, at `paths`, as `Cgroup.paths` gave them."""
+    if len(paths) == 2:
+        return CgroupV1(Path(paths[0]), Path(paths[1]))
+    return CgroupV2(Path(paths[0]))
+
+
+def find_hierarchies(root: Path = Path("/")) -> Hierarchies:
+    """What is mounted, read from /proc/self below `root`."""
+    memory = freezer = unified = None
+    for line in read(root / "proc/self/mountinfo").splitlines():
+        before, _, after = line.partition(" - ")
+        mount = root / _unescape(before.split()[4]).lstrip("/")
+        kind, _, options = after.split(" ", 2)
+        controllers = options.split(",")
+        if kind == "cgroup" and "memory" in controllers:
+            memory = memory or mount
+        if kind == "cgroup" and "freezer" in controllers:
+            freezer = freezer or mount
+        if kind == "cgroup2" and "memory" in _controllers(mount):
+            unified = unified or mount
+    return Hierarchies(memory, freezer, unified, _own(root))
+
+
+def _controllers(mount: Path) -> list[str]:
+    try:
+        return read(mount / "cgroup.controllers").split()
+    except OSError:
+        return []
+
+
+def _own(root: Path) -> dict[str, str]:
+    own = {}
+    for line in read(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        # A cgroup that outgrow itself made for another job is never the parent of one.
+        path = path.split(f"/{FAMILY}/", 1)[0] or "/"
+        for controller in controllers.split(","):
+            own[controller] = path
+    return own
+
+
+def _unescape(path: str) -> str:
+    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        path = path.replace(code, character)
+    return path

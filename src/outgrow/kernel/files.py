@@ -1,0 +1,52 @@
+"""Reading and writing the kernel's small files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def read(path: Path | str) -> str:
+    """The whole text of a file of the kernel, stripped. Raises OSError."""
+    with open(path, encoding="ascii", errors="replace") as file:
+        return file.read().strip()
+
+
+def write(path: Path | str, text: str) -> None:
+    """One write(2) of `text`, as the kernel's files want it. Raises OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
+
+
+def key_values(text: str) -> dict[str, int]:
+    """The numbers of a file of `key value` lines, such as memory.stat."""
+    values = {}
+    for line in text.splitlines():
+        key, _, value = line.partition(" ")
+        if value.strip().lstrip("-").isdigit():
+            values[key] = int(value)
+    return values
+
+
+def processes_below(directory: Path) -> list[int]:
+    """PIDs in a cgroup and its children."""
+    found: list[int] = []
+    for folder, _, files in os.walk(directory):
+        if "cgroup.procs" in files:
+            try:
+                found += [int(word) for word in read(Path(folder, "cgroup.procs")).split()]
+            except OSError:  # it went away while we walked
+                continue
+    return found
+
+
+def remove_tree(directory: Path) -> None:
+    """rmdir a cgroup and its children, deepest first. Raises OSError while one is in use."""
+    for folder, _, _ in os.walk(directory, topdown=False):
+        try:
+            os.rmdir(folder)
+        except FileNotFoundError:
+            continue

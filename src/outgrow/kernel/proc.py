@@ -1,0 +1,95 @@
+"""What /proc says of processes and of this host."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from outgrow.kernel.files import read
+
+PROC = Path("/proc")
+
+
+def start_ticks(pid: int, proc: Path = PROC) -> int | None:
+    """Start of a process in clock ticks since boot (proc(5), stat field 22); None when it is gone.
+    With the PID it names one process for the lifetime of a boot."""
+    try:
+        text = read(proc / str(pid) / "stat")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return int(fields[19])
+
+
+def namespace_ids(pid: int, proc: Path = PROC) -> set[int]:
+    """Every number that a process takes up in its innermost PID namespace: its threads' ids, its
+    process group and its session. Empty when it is gone."""
+    found: set[int] = set()
+    try:
+        tasks = list((proc / str(pid) / "task").iterdir())
+    except OSError:
+        return found
+    for task in tasks:
+        try:
+            text = read(task / "status")
+        except OSError:
+            continue
+        for match in re.finditer(r"^NS(?:pid|pgid|sid):(.*)$", text, re.MULTILINE):
+            found.add(int(match.group(1).split()[-1]))
+    return found
+
+
+def has_tcp_connection(pids: list[int], proc: Path = PROC) -> bool:
+    """Whether any of the processes holds a TCP socket that is not only listening."""
+    sockets: set[str] = set()
+    for pid in pids:
+        try:
+            entries = list(os.scandir(proc / str(pid) / "fd"))
+        except OSError:
+            continue
+        for entry in entries:
+            try:
+                target = os.readlink(entry.path)
+            except OSError:
+                continue
+            if target.startswith("socket:["):
+                sockets.add(target[8:-1])
+    if not sockets:
+        return False
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = read(proc / str(pids[0]) / "net" / table).splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            listening = fields[3] == "0A"
+            if fields[9] in sockets and not listening:
+                return True
+    return False
+
+
+def memory_total_and_available(proc: Path = PROC) -> tuple[int, int]:
+    """MemTotal and MemAvailable of this host, in bytes."""
+    text = read(proc / "meminfo")
+    values = {}
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        values[key] = int(value.split()[0]) * 1024 if value.split() else 0
+    return values["MemTotal"], values.get("MemAvailable", values.get("MemFree", 0))
+
+
+def swap_total(proc: Path = PROC) -> int:
+    """SwapTotal in bytes."""
+    match = re.search(r"^SwapTotal:\s+(\d+) kB", read(proc / "meminfo"), re.MULTILINE)
+    return int(match.group(1)) * 1024 if match else 0
+
+
+def cpu_features(proc: Path = PROC) -> frozenset[str]:
+    """The CPU's feature flags, as the kernel names them."""
+    for line in read(proc / "cpuinfo").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in ("flags", "Features"):
+            return frozenset(value.split())
+    return frozenset()

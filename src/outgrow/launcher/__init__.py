@@ -1,0 +1,1 @@
+"""PID 1 of a job's namespaces, and the way to talk to it."""

@@ -1,0 +1,143 @@
+"""The last steps of a process before it becomes the job, or the engine."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+STREAMS = (0, 1, 2)
+INHERITED_AT = 10
+"""Where a restoring engine finds the job's outer streams: stream 0 at descriptor 10, and so on."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """How to start a job: all that a process inherits, as the user had it."""
+
+    argv: Sequence[str]
+    directory: str
+    environment: dict[str, str]
+    uid: int
+    gid: int
+    groups: Sequence[int]
+    umask: int
+    nice: int
+    oom_score_adj: int
+    streams: Sequence[dict[str, int | str]]
+    """Streams to open again inside the mount namespace: `stream`, `path`, `flags`, `offset`; or
+    `stream` and `same_as`, another stream whose description it shares."""
+
+
+def start_in_child(start: Start, join: Sequence[str]) -> tuple[int, int | None]:
+    """Fork and become the job. Its PID, and the errno of a failed exec or None."""
+    read_end, write_end = os.pipe2(os.O_CLOEXEC)
+    pid = os.fork()
+    if pid == 0:
+        os.close(read_end)
+        try:
+            _become_job(start, join, write_end)
+        except OSError as error:
+            os.write(write_end, str(error.errno or errno.EIO).encode())
+        finally:
+            os._exit(127)
+    os.close(write_end)
+    failure = os.read(read_end, 16)
+    os.close(read_end)
+    return pid, int(failure) if failure else None
+
+
+def engine_in_child(argv: Sequence[str], join: Sequence[str], *, hand_on: bool) -> int:
+    """Fork and become the engine, in the cgroups of `join` where given. Its PID.
+
+    With `hand_on` it gets this process's streams at `INHERITED_AT` and above; its own are null, so
+    that nothing it says gets into the job's output.
+    """
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _join(join)
+            _default_signals()
+            for stream in STREAMS if hand_on else ():
+                os.dup2(stream, INHERITED_AT + stream)
+            null = os.open(os.devnull, os.O_RDWR)
+            for stream in STREAMS:
+                os.dup2(null, stream)
+            os.execv(argv[0], list(argv))
+        finally:
+            os._exit(127)
+    return pid
+
+
+def _become_job(start: Start, join: Sequence[str], keep: int) -> NoReturn:
+    os.setsid()
+    _join(join)
+    os.setpriority(os.PRIO_PROCESS, 0, start.nice)
+    _set_oom_score_adj(start.oom_score_adj)
+    for stream in start.streams:
+        _open_again(stream)
+    _default_signals()
+    os.chdir(start.directory)
+    if os.getuid() != start.uid or os.getgid() != start.gid or start.uid != 0:
+        os.setgroups(list(start.groups))
+        os.setresgid(start.gid, start.gid, start.gid)
+        os.setresuid(start.uid, start.uid, start.uid)
+    os.umask(start.umask)
+    _close_all_but((*STREAMS, keep))
+    try:
+        os.execvpe(start.argv[0], list(start.argv), start.environment)
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+    # As execvp(3) and every shell do with a script that names no interpreter.
+    os.execve("/bin/sh", ["/bin/sh", *start.argv], start.environment)
+
+
+def _join(files: Sequence[str]) -> None:
+    for file in files:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
+        os.write(descriptor, b"0")
+        os.close(descriptor)
+
+
+def _set_oom_score_adj(value: int) -> None:
+    try:
+        descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        os.write(descriptor, str(value).encode())
+        os.close(descriptor)
+    except OSError:
+        pass  # lowering it needs CAP_SYS_RESOURCE; then nothing had lowered it before either
+
+
+def _open_again(stream: dict[str, int | str]) -> None:
+    target = int(stream["stream"])
+    if "same_as" in stream:
+        os.dup2(int(stream["same_as"]), target)
+        return
+    descriptor = os.open(str(stream["path"]), int(stream["flags"]))
+    if int(stream["offset"]):
+        os.lseek(descriptor, int(stream["offset"]), os.SEEK_SET)
+    if descriptor != target:
+        os.dup2(descriptor, target)
+        os.close(descriptor)
+    else:
+        os.set_inheritable(target, True)
+
+
+def _default_signals() -> None:
+    """Python ignores these two for itself; a program that it starts must not."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)
+
+
+def _close_all_but(keep: Sequence[int]) -> None:
+    lowest = 0
+    for descriptor in sorted(keep):
+        if descriptor > lowest:  # an empty range is taken for one without end (CPython 3.11)
+            os.closerange(lowest, descriptor)
+        lowest = descriptor + 1
+    os.closerange(lowest, os.sysconf("SC_OPEN_MAX"))

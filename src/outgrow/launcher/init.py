@@ -1,0 +1,344 @@
+"""PID 1 of a job's PID namespace: starts or restores the job, waits for it, and watches outgrow.
+
+It shares no fate with the process that guards the job. Should that die or hang with the job
+frozen or held at its limit, PID 1 gives the job back to the kernel (`Undo`). It alone releases the
+job's memory, and only if the job has not run since it was frozen, so that a checkpoint and a
+living incarnation that is ahead of it can never both count. The lock that it holds dies with it,
+and with it every process of the namespace.
+
+Standard library only, and little of it: there is one of these per job.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from outgrow import libc
+from outgrow.launcher import records, wire
+from outgrow.launcher.child import Start, engine_in_child, start_in_child
+
+HUNG_AFTER = 2.0
+"""Seconds without a word from outgrow, with the job frozen, after which it counts as hung."""
+ENGINE_GRACE = 1.0
+"""Seconds that an engine at work gets to finish once outgrow is gone."""
+_EVERY_OTHER_PROCESS = -1
+
+
+def main() -> None:
+    """Read the plan from the descriptor named on the command line, and become the job's PID 1."""
+    with os.fdopen(int(sys.argv[1]), "rb") as file:
+        plan = json.loads(file.read())
+    to_outgrow = socket.socket(fileno=plan["socket"])
+    os.umask(0o077)
+    os.setsid()
+    try:
+        held = records.Lock(Path(plan["run"]) / records.LOCK)
+    except OSError as error:
+        wire.send(to_outgrow, event="failed", what="lock", errno=error.errno)
+        os._exit(1)
+    try:
+        libc.unshare(libc.CLONE_NEWPID | libc.CLONE_NEWNS)
+    except OSError as error:
+        wire.send(to_outgrow, event="failed", what="namespaces", errno=error.errno)
+        os._exit(1)
+    pid = os.fork()
+    if pid:
+        wire.send(to_outgrow, event="init", pid=pid)
+        os._exit(0)
+    try:
+        _own_mounts()
+        libc.set_process_name("outgrow-init")
+        Init(plan, to_outgrow, held).run()
+    except OSError as error:
+        wire.send(to_outgrow, event="failed", what=str(error), errno=error.errno)
+    finally:
+        os._exit(1)
+
+
+def _own_mounts() -> None:
+    """Later mounts of the host are still seen; the job's own stay inside."""
+    libc.mount(None, "/", None, libc.MS_REC | libc.MS_SLAVE)
+    flags = libc.MS_NOSUID | libc.MS_NODEV | libc.MS_NOEXEC
+    libc.mount("proc", "/proc", "proc", flags)
+
+
+class Init:
+    """The event loop of PID 1."""
+
+    def __init__(self, plan: dict[str, Any], to_outgrow: socket.socket, held: records.Lock) -> None:
+        self._plan = plan
+        self._held = held
+        self._run = Path(plan["run"])
+        self._incarnation: int = plan["incarnation"]
+        self._outgrow: socket.socket | None = to_outgrow
+        self._root = 0
+        self._engine = 0
+        self._engine_deadline: float | None = None
+        self._frozen: int | None = None
+        """Token of the freeze that outgrow told of, until it thaws."""
+        self._let_go: set[int] = set()
+        self._heard = time.monotonic()
+        self._undo: list[tuple[int, bytes]] = []
+        self._set_undo(plan["undo"])
+        self._ended = False
+        self._last_breath: float | None = None
+        self._wake, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        os.set_blocking(wake_write, False)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, lambda *_: None)
+        self._listener = self._listen()
+        self._poll = select.epoll()
+        for descriptor in (self._wake, self._listener.fileno(), to_outgrow.fileno()):
+            self._poll.register(descriptor, select.EPOLLIN)
+
+    def run(self) -> None:
+        """Start or restore the job, then serve until it has ended."""
+        if self._plan["start"] is not None:
+            self._start(Start(**self._plan["start"]))
+        else:
+            self._restore(self._plan["restore"])
+        while not self._done():
+            try:
+                ready = self._poll.poll(self._patience())
+            except InterruptedError:
+                continue
+            for descriptor, _ in ready:
+                if descriptor == self._wake:
+                    os.read(self._wake, 512)
+                elif descriptor == self._listener.fileno():
+                    self._accept()
+                else:
+                    self._listen_to_outgrow()
+            self._reap()
+            self._check_deadlines()
+        os._exit(0)
+
+    # -- the job's beginning and end
+
+    def _start(self, start: Start) -> None:
+        self._root, failure = start_in_child(start, self._plan["join"])
+        if failure is not None:
+            self._never_ran("exec")
+            self._tell(event="failed", what="exec", errno=failure)
+            os._exit(1)
+        self._tell(event="started", root=self._root)
+
+    def _restore(self, restore: dict[str, Any]) -> None:
+        self._root = restore["root"]
+        Path("/proc/sys/kernel/ns_last_pid").write_text(str(restore["last_pid"]), encoding="ascii")
+        self._engine = engine_in_child(restore["argv"], self._plan["join"], hand_on=True)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(_EVERY_OTHER_PROCESS, os.WNOHANG)
+            except ChildProcessError:
+                if self._ended:
+                    os._exit(0)
+                return
+            if pid == 0:
+                return
+            if pid == self._engine:
+                self._engine_ended(os.waitstatus_to_exitcode(status))
+            elif pid == self._root:
+                self._job_ended(status)
+
+    def _engine_ended(self, status: int) -> None:
+        self._engine = 0
+        self._engine_deadline = None
+        restoring = self._plan["start"] is None and not self._plan.get("restored")
+        if restoring and status != 0:
+            self._kill_all()
+            self._never_ran("restore")
+            self._tell(event="failed", what="restore", status=status)
+            os._exit(1)
+        if restoring:
+            self._plan["restored"] = True
+            self._tell(event="started", root=self._root)
+        else:
+            self._tell(event="engine-ended", status=status)
+        if self._outgrow is None:
+            self._give_back()
+
+    def _job_ended(self, status: int) -> None:
+        if self._ended:
+            return
+        records.write_exit(
+            self._run, self._incarnation, records.ExitRecord(at=time.time(), status=status)
+        )
+        self._ended = True
+        self._last_breath = time.monotonic() + self._plan["grace"]
+        try:
+            os.kill(_EVERY_OTHER_PROCESS, signal.SIGTERM)
+            os.kill(_EVERY_OTHER_PROCESS, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+
+    def _never_ran(self, what: str) -> None:
+        record = records.ExitRecord(at=time.time(), failed=what)
+        records.write_exit(self._run, self._incarnation, record)
+
+    def _done(self) -> bool:
+        return self._last_breath is not None and time.monotonic() >= self._last_breath
+
+    # -- outgrow
+
+    def _listen(self) -> socket.socket:
+        # Bound through /proc/self/fd, because a socket's path has at most 107 bytes.
+        folder = os.open(self._run, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        (self._run / records.SOCKET).unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+        listener.bind(f"/proc/self/fd/{folder}/{records.SOCKET}")
+        listener.listen(4)
+        os.close(folder)
+        return listener
+
+    def _accept(self) -> None:
+        """Another outgrow takes the job over: only root, and only when the last one is gone."""
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:
+            return
+        peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        if self._outgrow is not None or int.from_bytes(peer[4:8], sys.byteorder) != 0:
+            connection.close()
+            return
+        self._outgrow = connection
+        self._poll.register(connection.fileno(), select.EPOLLIN)
+        self._tell(event="started", root=self._root)
+
+    def _listen_to_outgrow(self) -> None:
+        if self._outgrow is None:
+            return
+        messages = wire.receive(self._outgrow)
+        if messages is None:
+            self._poll.unregister(self._outgrow.fileno())
+            self._outgrow.close()
+            self._outgrow = None
+            self._outgrow_is_gone()
+            return
+        self._heard = time.monotonic()
+        for message in messages:
+            self._obey(message)
+
+    def _obey(self, message: dict[str, Any]) -> None:
+        match message["op"]:
+            case "undo":
+                self._set_undo(message["writes"])
+            case "frozen":
+                self._frozen = message["token"]
+            case "thawed":
+                self._frozen = None
+            case "engine":
+                self._engine = engine_in_child(message["argv"], [], hand_on=False)
+            case "engine-kill":
+                self._kill_engine()
+            case "signal":
+                self._signal(message["signal"], group=message["group"])
+            case "release":
+                self._release(message["token"], message["checkpoint"])
+            case "end":
+                self._kill_all()
+
+    def _signal(self, number: int, *, group: bool) -> None:
+        try:
+            os.kill(-self._root if group else self._root, number)
+        except (ProcessLookupError, PermissionError):
+            if group:
+                self._signal(number, group=False)
+
+    def _release(self, token: int, checkpoint: int) -> None:
+        if self._ended or token in self._let_go or self._frozen != token:
+            self._tell(event="refused", token=token)
+            return
+        record = records.ExitRecord(at=time.time(), released=checkpoint)
+        try:
+            records.write_exit(self._run, self._incarnation, record)
+        except OSError as error:
+            self._tell(event="refused", token=token, errno=error.errno)
+            return
+        self._ended = True
+        self._kill_all()
+
+    def _kill_all(self) -> None:
+        """Every process of the namespace gets SIGKILL, and then is thawed to receive it."""
+        try:
+            os.kill(_EVERY_OTHER_PROCESS, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._give_back()
+
+    # -- the watchdog
+
+    def _patience(self) -> float:
+        deadlines = [
+            deadline
+            for deadline in (self._engine_deadline, self._last_breath, self._hung_at())
+            if deadline is not None
+        ]
+        return max(0.0, min(deadlines) - time.monotonic()) if deadlines else -1
+
+    def _hung_at(self) -> float | None:
+        if self._frozen is None or self._outgrow is None or self._ended:
+            return None
+        return self._heard + HUNG_AFTER
+
+    def _check_deadlines(self) -> None:
+        now = time.monotonic()
+        hung_at = self._hung_at()
+        if hung_at is not None and now >= hung_at:
+            self._outgrow_is_gone()
+        if self._engine_deadline is not None and now >= self._engine_deadline:
+            self._kill_engine()
+
+    def _outgrow_is_gone(self) -> None:
+        """Let the job go, as if outgrow were not there. An engine at work holds the job's tasks by
+        ptrace: it may finish what is short, and is killed otherwise, which lets them go."""
+        if self._ended:
+            return
+        if self._frozen is not None:
+            self._let_go.add(self._frozen)
+            self._tell(event="let-go", token=self._frozen)
+            self._frozen = None
+        try:
+            records.write_ran_on(self._run, self._incarnation, time.time())
+        except OSError:
+            pass  # a full disk must not keep the job frozen
+        self._give_back()
+        if self._engine and self._plan.get("restored", self._plan["start"] is not None):
+            self._engine_deadline = time.monotonic() + ENGINE_GRACE
+
+    def _kill_engine(self) -> None:
+        self._engine_deadline = None
+        if self._engine:
+            os.kill(self._engine, signal.SIGKILL)
+
+    def _give_back(self) -> None:
+        for descriptor, text in self._undo:
+            try:
+                os.write(descriptor, text)
+            except OSError:
+                continue  # EBUSY: usage is above the limit for now; the other writes still count
+
+    def _set_undo(self, writes: list[tuple[str, str]]) -> None:
+        # Opened now: what the job does to its own mounts later changes nothing.
+        fresh = [
+            (os.open(path, os.O_WRONLY | os.O_CLOEXEC), text.encode()) for path, text in writes
+        ]
+        for descriptor, _ in self._undo:
+            os.close(descriptor)
+        self._undo = fresh
+
+    def _tell(self, **message: object) -> None:
+        if self._outgrow is not None:
+            wire.send(self._outgrow, **message)

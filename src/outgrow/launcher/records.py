@@ -1,0 +1,125 @@
+"""What PID 1 of a job leaves on disk, so that it is known even when nobody was there to hear it.
+
+All of it lies in the job's run directory, one file per incarnation:
+
+- `exit-N.json`   the incarnation ended: with the wait status of the job's first process, or
+                  because it was released after checkpoint C was committed;
+- `ran-on-N.json` outgrow was gone or hung, and the job was let go: what it did from then on is in
+                  no checkpoint made before;
+- `lock`          locked (flock) by PID 1 for as long as the incarnation lives;
+- `keeper`        locked by the process of outgrow that keeps the job.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+LOCK = "lock"
+KEEPER = "keeper"
+SOCKET = "init.sock"
+
+
+@dataclass(frozen=True)
+class ExitRecord:
+    """How an incarnation ended. `status` is a wait status as of wait(2); `at` in epoch seconds."""
+
+    at: float
+    status: int | None = None
+    released: int | None = None
+    """The checkpoint after whose commit the job was released."""
+    failed: str | None = None
+    """It never ran: what failed before it could."""
+
+
+def write_exit(run: Path, incarnation: int, record: ExitRecord) -> None:
+    """Write it durably. Raises OSError."""
+    _write(run, f"exit-{incarnation}.json", asdict(record), durable=True)
+
+
+def read_exit(run: Path, incarnation: int) -> ExitRecord | None:
+    """How the incarnation ended; None while it lives, or when nobody could say."""
+    data = _read(run / f"exit-{incarnation}.json")
+    try:
+        return None if data is None else ExitRecord(**data)
+    except TypeError:
+        return None
+
+
+def forget(run: Path, incarnation: int) -> None:
+    """Remove the records of an incarnation that is about to begin: one of the same number was
+    tried before and never ran."""
+    for name in ("exit", "ran-on"):
+        (run / f"{name}-{incarnation}.json").unlink(missing_ok=True)
+
+
+def write_ran_on(run: Path, incarnation: int, at: float) -> None:
+    """Note that the job was let go at `at`. Quick: the thaw that follows must not wait for a disk,
+    and a power cut that loses this note ends the job as well."""
+    _write(run, f"ran-on-{incarnation}.json", {"at": at}, durable=False)
+
+
+def read_ran_on(run: Path, incarnation: int) -> float | None:
+    """When the job was last let go by its watchdog; None when it never was."""
+    data = _read(run / f"ran-on-{incarnation}.json")
+    at = data.get("at") if data else None
+    return float(at) if isinstance(at, int | float) else None
+
+
+class Lock:
+    """A lock that is held until `close`, or until the last process that inherited it dies."""
+
+    def __init__(self, path: Path) -> None:
+        """Take it. Raises BlockingIOError when another has it, FileNotFoundError without its
+        directory."""
+        self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self.descriptor)
+            raise
+
+    def close(self) -> None:
+        """Give it back."""
+        os.close(self.descriptor)
+
+
+def is_held(path: Path) -> bool:
+    """Whether somebody holds the lock."""
+    try:
+        Lock(path).close()
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False
+
+
+def _write(run: Path, name: str, data: dict[str, object], *, durable: bool) -> None:
+    beside = run / f".{name}.new"
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, json.dumps(data).encode())
+        if durable:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    beside.rename(run / name)
+    if durable:
+        folder = os.open(run, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        data = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return data if isinstance(data, dict) else None

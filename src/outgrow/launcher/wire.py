@@ -1,0 +1,40 @@
+"""Messages between outgrow and PID 1 of a job: one JSON object per packet of a SEQPACKET socket."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+LARGEST = 1 << 17
+
+
+def encode(**message: object) -> bytes:
+    """One message. Non-ASCII and undecodable file names survive."""
+    return json.dumps(message).encode("ascii")
+
+
+def receive(connection: socket.socket) -> list[dict[str, Any]] | None:
+    """All messages that have arrived; None when the other side is gone. Does not wait."""
+    messages: list[dict[str, Any]] = []
+    while True:
+        try:
+            packet = connection.recv(LARGEST, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return messages
+        except OSError:
+            return messages or None
+        if not packet:
+            return messages or None
+        message = json.loads(packet)
+        if isinstance(message, dict):
+            messages.append(message)
+
+
+def send(connection: socket.socket, **message: object) -> bool:
+    """Send one message without waiting; whether it went."""
+    try:
+        connection.send(encode(**message), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,47 @@
+"""System calls that Python 3.11's standard library does not have, through the C library."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWPID = 0x20000000
+MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
+MS_REC, MS_SLAVE = 0x4000, 0x80000
+MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT = 1, 2, 4
+PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_CHILD_SUBREAPER = 1, 15, 36
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def unshare(flags: int) -> None:
+    """unshare(2). Raises OSError."""
+    _check(_libc.unshare(flags), "unshare")
+
+
+def mount(source: str | None, target: str, kind: str | None, flags: int) -> None:
+    """mount(2) without options. Raises OSError."""
+    encoded = [None if text is None else os.fsencode(text) for text in (source, target, kind)]
+    _check(_libc.mount(*encoded, ctypes.c_ulong(flags), None), f"mount {target}")
+
+
+def mlockall(flags: int) -> None:
+    """mlockall(2): keep this process in memory. Raises OSError."""
+    _check(_libc.mlockall(flags), "mlockall")
+
+
+def set_process_name(name: str) -> None:
+    """The name that ps shows for this process, at most 15 bytes (prctl(2), PR_SET_NAME)."""
+    _libc.prctl(PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]), 0, 0, 0)
+
+
+def become_subreaper() -> None:
+    """Orphaned descendants become children of this process (prctl(2)). Raises OSError."""
+    _check(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")

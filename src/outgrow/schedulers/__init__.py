@@ -1,0 +1,1 @@
+"""Who gives memory to jobs."""

@@ -1,0 +1,108 @@
+"""What a checkpoint says of itself: `manifest.json`, the last file to be written."""
+
+from __future__ import annotations
+
+import msgspec
+
+from outgrow.core.errors import Damaged
+from outgrow.core.fingerprint import Fingerprint
+from outgrow.ports import Description, StreamKey
+
+FORMAT = 1
+
+
+class FileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One file below `images/`: `size` in bytes, `blake3` in hexadecimal."""
+
+    name: str
+    size: int
+    blake3: str
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The document. `created` in seconds since the epoch, sizes in bytes."""
+
+    format: int
+    job: str
+    number: int
+    incarnation: int
+    owner: int
+    created: float
+    limit: int
+    usage: int
+    root_pid: int
+    pids: list[int]
+    architecture: str
+    kernel: str
+    engine: str
+    cpu_features: list[str]
+    streams: dict[str, int]
+    files: list[FileEntry]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(entry.size for entry in self.files)
+
+
+def encode(description: Description, files: list[FileEntry]) -> bytes:
+    """The document for a checkpoint of these files."""
+    fingerprint = description.fingerprint
+    manifest = Manifest(
+        format=FORMAT,
+        job=description.job,
+        number=description.number,
+        incarnation=description.incarnation,
+        owner=description.owner,
+        created=description.created,
+        limit=description.limit,
+        usage=description.usage,
+        root_pid=description.root_pid,
+        pids=list(description.pids),
+        architecture=fingerprint.architecture,
+        kernel=fingerprint.kernel,
+        engine=fingerprint.engine,
+        cpu_features=sorted(fingerprint.cpu_features),
+        streams={stream.key: stream.stream for stream in reversed(description.streams)},
+        files=sorted(files, key=lambda entry: entry.name),
+    )
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
+
+
+def decode(data: bytes) -> Manifest:
+    """Read a document. Raises Damaged for one that was not written by `encode`."""
+    try:
+        manifest = msgspec.json.decode(data, type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Damaged(f"the checkpoint's manifest cannot be read ({error})") from None
+    if manifest.format != FORMAT:
+        raise Damaged(
+            f"the checkpoint has format {manifest.format}, this outgrow reads {FORMAT}",
+            remedy="use the outgrow that wrote it, or a newer one",
+        )
+    for entry in manifest.files:
+        if "/" in entry.name or entry.name in ("", ".", ".."):
+            raise Damaged(f"the checkpoint names a file outside of itself: {entry.name!r}")
+    return manifest
+
+
+def describe(manifest: Manifest) -> Description:
+    """The same as the rest of outgrow knows it."""
+    return Description(
+        job=manifest.job,
+        number=manifest.number,
+        incarnation=manifest.incarnation,
+        owner=manifest.owner,
+        created=manifest.created,
+        limit=manifest.limit,
+        usage=manifest.usage,
+        root_pid=manifest.root_pid,
+        pids=tuple(manifest.pids),
+        fingerprint=Fingerprint(
+            manifest.architecture,
+            manifest.kernel,
+            manifest.engine,
+            frozenset(manifest.cpu_features),
+        ),
+        streams=tuple(StreamKey(stream, key) for key, stream in manifest.streams.items()),
+    )
