@@ -7,7 +7,7 @@
 Every boot is a fresh machine: nothing that a script did is there at the next. In the machine:
 cgroup v2 alone, with cpu, io, memory and pids handed down by the root; `outgrow`, run from the
 checkout; `/opt/outgrow/examples`; the users alice (1001) and bob (1002); a fresh ext4 disk on
-/data; everything else in memory.
+/data; everything else in memory, so that what a job writes elsewhere is charged to it as shmem.
 """
 
 import shutil

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from outgrow.agent.keeper import Request
 from outgrow.agent.loop import Future, Loop
+from outgrow.agent.requests import Request
 from outgrow.core import errors
 from outgrow.core.errors import OutgrowError, Transient
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from outgrow.agent.paths import DEFAULT, VARIABLE, StateDir
+from outgrow.agent.tidy import tidy
 from outgrow.core.errors import Unsupported
 from outgrow.engines.criu.engine import CriuEngine
 from outgrow.journal.writer import JournalWriter
@@ -60,6 +61,7 @@ def open_host(state: StateDir, complain: Callable[[str], None]) -> Host:
     scheduler = local_scheduler(hierarchies)
     engine = CriuEngine(proc.has_tcp_connection, proc.cpu_features)
     state.make()
+    tidy(state)
     return Host(
         state=state,
         hierarchies=hierarchies,

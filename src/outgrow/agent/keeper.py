@@ -12,18 +12,21 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from outgrow.agent.chronicle import Chronicle
 from outgrow.agent.guard import FREEZE_TIMEOUT, Guard, Stopped
 from outgrow.agent.host import Host
 from outgrow.agent.incarnation import LiveIncarnation
 from outgrow.agent.ladder import Ladder
 from outgrow.agent.loop import Future, Loop
+from outgrow.agent.requests import Outcome, Request
 from outgrow.agent.rescue import Rescue, Saved
 from outgrow.agent.sampler import Sampler
 from outgrow.agent.signals import TO_THE_GROUP
+from outgrow.core import ending
 from outgrow.core.decide import Grow, Keep, Leave, Move, Warn, only_dirty_cache
 from outgrow.core.errors import Busy, CannotSave, OutgrowError, Transient, Usage
 from outgrow.core.job import Incarnation, Job, SaveRecord
-from outgrow.core.lifecycle import ON_DISK, State, transition
+from outgrow.core.lifecycle import State
 from outgrow.core.policy import Action
 from outgrow.core.sizing import NO_LIMIT
 from outgrow.core.units import format_option, format_seconds, format_size
@@ -34,25 +37,6 @@ GRACE = 5.0
 """Seconds that what a job leaves in the background has between SIGTERM and SIGKILL."""
 _LOOK_FOR_ROOM = 1.0
 _STOPPED_WHILE_WAITING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How keeping a job ended: the job's own status, or None when it is kept on disk."""
-
-    status: int | None
-    message: str = ""
-
-
-@dataclass(frozen=True)
-class Request:
-    """Something that another process wants: `save`, `move` or `kill`; `answer` gets the result."""
-
-    verb: str
-    answer: Future[dict[str, object]]
-    stop: bool = False
-    memory: int = 0
-    signal: int = signal.SIGTERM
 
 
 @dataclass(frozen=True)
@@ -72,23 +56,27 @@ class Keeper:
     def __init__(
         self, host: Host, loop: Loop, job: Job, streams: Streams, say: Callable[[str], None]
     ) -> None:
-        self.job = job
         self.live: LiveIncarnation | None = None
         self._host = host
         self._loop = loop
         self._streams = streams
         self._say = say
+        self._chronicle = Chronicle(host.journal, job)
         self._rescue = Rescue(host, loop, job)
         self._guard = Guard(loop, self._crossed)
         self._ladder = Ladder(host.scheduler, job.policy)
         self._sampler = Sampler(host, loop, job.id)
-        self._incarnation: Incarnation | None = None
         self._queue: deque[object] = deque()
         self._posted: Future[None] = Future()
         self._signals: list[int] = []
         self._busy = ""
         self._gave_up_waiting = False
         self._killed_by_request = False
+
+    @property
+    def job(self) -> Job:
+        """The job as it is now."""
+        return self._chronicle.job
 
     # -- from outside
 
@@ -116,11 +104,11 @@ class Keeper:
 
     def adopt(self, live: LiveIncarnation, incarnation: Incarnation) -> None:
         """Keep an incarnation that runs."""
-        self.live, self._incarnation = live, incarnation
+        self.live = live
+        self._chronicle.begin(incarnation)
         number = live.number
         live.ended.then(lambda: self._post(_Ended(number)))
-        self._to(State.RUNNING)
-        self._host.journal.incarnation(incarnation)
+        self._chronicle.to(State.RUNNING)
         self._sampler.follow(live.cgroup, number)
         self._arm()
         for waiting in self._signals:
@@ -131,24 +119,24 @@ class Keeper:
         """Until the job has ended, or is kept on disk."""
         while True:
             item = await self._next()
+            outcome: Outcome | None = None
             match item:
                 case _Ended(number) if self.live is not None and number == self.live.number:
-                    return await self._ended()
+                    outcome = await self._ended()
                 case _Crossed(number, stopped) if self._stands_since(number):
                     outcome = await self._at_the_limit(stopped)
                 case Request():
                     outcome = await self._serve(item)
-                case _:
-                    outcome = None
             if outcome is not None:
+                self._refuse_what_waits()
                 return outcome
 
     async def come_back(self, checkpoint: int, limit: int, *, verify: bool) -> None:
         """Bring the job back from a checkpoint under `limit`, when there is room for it. Raises
         OutgrowError; the job is on disk as before then."""
-        number = (self._incarnation.number if self._incarnation else 0) + 1
+        number = (self._chronicle.incarnation.number if self._chronicle.incarnation else 0) + 1
         cgroup = self._host.hierarchies.cgroup(f"{self.job.id}-{number}")
-        self._to(State.RESUMING)
+        self._chronicle.to(State.RESUMING)
         cgroup.create(limit)
         incarnation = Incarnation(
             self.job.id, number, limit, time.time(), first_limit=limit, cgroups=cgroup.paths
@@ -164,18 +152,16 @@ class Keeper:
             )
         except OutgrowError as error:
             await self._rescue.remove_cgroup(cgroup)
-            self._host.journal.event(
-                self.job.id, "resume-failed", incarnation=number, reason=str(error)
-            )
-            self._to(State.RELEASED)
+            self._chronicle.event("resume-failed", incarnation=number, reason=str(error))
+            self._chronicle.to(State.RELEASED)
             raise
         streams = tuple((stream.stream, stream.key) for stream in live.streams)
         self.adopt(live, replace(incarnation, init_pid=live.init.pid, streams=streams))
         self._loop.in_thread(lambda: self._delete_checkpoints(before=checkpoint))
 
-    def note_incarnation(self, incarnation: Incarnation) -> None:
-        """The last incarnation that there was, so that the next gets the number after it."""
-        self._incarnation = incarnation
+    def remember(self, incarnation: Incarnation) -> None:
+        """The last incarnation that there was: the next one gets the number after it."""
+        self._chronicle.incarnation = incarnation
 
     async def clear_away(self, cgroup: Cgroup) -> None:
         """Remove what is left of an incarnation whose PID 1 is gone."""
@@ -196,9 +182,9 @@ class Keeper:
         live = self._live()
         live.tell_frozen()
         self._busy = "it reached its limit"
-        self._to(State.FROZEN)
+        self._chronicle.to(State.FROZEN)
         self._rescue.step("frozen", seconds=stopped.seconds, usage=live.cgroup.usage())
-        record = self._record("limit", stopped.seconds)
+        record = self._chronicle.begin_save("limit", stopped.seconds)
         try:
             if not stopped.stands:
                 self._leave("its tasks could not all be stopped")
@@ -223,7 +209,7 @@ class Keeper:
         tried: set[Action] = set(self._ladder.spent)
         while True:
             decision = self._ladder.decide(live.cgroup, frozenset(tried))
-            self._host.journal.event(self.job.id, "decision", decision=repr(decision))
+            self._chronicle.event("decision", decision=repr(decision))
             match decision:
                 case Grow(limit):
                     if self._grow(live, limit):
@@ -245,7 +231,11 @@ class Keeper:
                 case Leave(reason):
                     self._leave(reason)
                     return None
-            if not live.alive or live.let_go:
+            if live.let_go:
+                self._thaw("it was let go while it was being saved")
+                self._arm()
+                return None
+            if not live.alive:
                 return None
 
     def _grow(self, live: LiveIncarnation, limit: int) -> bool:
@@ -255,8 +245,8 @@ class Keeper:
         except OSError:
             return False
         live.renew_undo()
-        self._set_incarnation(limit=limit)
-        self._host.journal.event(self.job.id, "grown", before=before, limit=limit)
+        self._chronicle.set_incarnation(limit=limit)
+        self._chronicle.event("grown", before=before, limit=limit)
         self._thaw("")
         self._arm()
         self._say(
@@ -268,7 +258,7 @@ class Keeper:
     def _warn(self, live: LiveIncarnation, number: int, grace: float) -> None:
         self._ladder.spent.add(Action.WARN)
         name = signal.Signals(number).name
-        self._host.journal.event(self.job.id, "warned", signal=name, grace=grace)
+        self._chronicle.event("warned", signal=name, grace=grace)
         self._guard.disarm()
         self._thaw("warned")
         live.signal(number, group=False)
@@ -303,7 +293,7 @@ class Keeper:
             raise CannotSave("the job ended by itself before that")
         if request.verb == "kill":
             self._killed_by_request = True
-            self._host.journal.event(self.job.id, "killed", signal=request.signal)
+            self._chronicle.event("killed", signal=request.signal)
             live.signal(request.signal, group=False)
             self._loop.later(GRACE, live.kill)
             request.answer.set({"killed": self.job.id})
@@ -311,7 +301,7 @@ class Keeper:
         if request.verb == "move":
             self._check_size(live, request.memory)
         self._busy = "it is being saved"
-        record = self._record(request.verb, self._freeze(live))
+        record = self._chronicle.begin_save(request.verb, self._freeze(live))
         saved = await self._save(live, record)
         answer: dict[str, object] = {
             "job": self.job.id,
@@ -327,7 +317,7 @@ class Keeper:
             self._thaw("saved")
             number = saved.checkpoint.number
             self._loop.in_thread(lambda: self._delete_checkpoints(before=number))
-            self._finish_record(saved.record, "saved")
+            self._chronicle.end_save(saved.record, "saved")
             self._arm()
         request.answer.set(answer)
         return outcome
@@ -351,7 +341,7 @@ class Keeper:
         """Freeze outside of the guard. The seconds that it took."""
         began = self._host.clock.monotonic()
         live.tell_frozen()
-        self._to(State.FROZEN)
+        self._chronicle.to(State.FROZEN)
         stands = live.cgroup.freeze(FREEZE_TIMEOUT)
         self._rescue.step("frozen")
         if not stands:
@@ -375,18 +365,18 @@ class Keeper:
     async def _save(
         self, live: LiveIncarnation, record: SaveRecord, *, thaw_on_failure: bool = True
     ) -> Saved:
-        self._to(State.SAVING)
+        self._chronicle.to(State.SAVING)
         try:
             saved = await self._rescue.save(live, record)
         except OutgrowError as error:
-            self._finish_record(record, "thawed", str(error))
+            self._chronicle.end_save(record, "thawed", str(error))
             if thaw_on_failure and live.alive:
                 self._thaw(str(error))
                 self._arm()
             else:
-                self.job = replace(self.job, state=State.FROZEN)
+                self._chronicle.back_to(State.FROZEN)
             raise
-        self._to(State.SAVED)
+        self._chronicle.to(State.SAVED)
         return saved
 
     async def _release(self, live: LiveIncarnation, saved: Saved) -> SaveRecord:
@@ -397,14 +387,14 @@ class Keeper:
             record = await self._rescue.release(live, saved)
         except CannotSave:
             self._sampler.follow(live.cgroup, live.number)
-            self._finish_record(saved.record, "thawed", "it ran on")
+            self._chronicle.end_save(saved.record, "thawed", "it ran on")
             if live.alive:
                 self._thaw("it ran on while it was being saved")
                 self._arm()
             raise
         live.close()
-        self._set_incarnation(peak=peak, ended=time.time(), end_reason="released")
-        self._to(State.RELEASED)
+        self._chronicle.end_incarnation("released", peak)
+        self._chronicle.to(State.RELEASED)
         return record
 
     async def _move(self, live: LiveIncarnation, saved: Saved, limit: int) -> Outcome | None:
@@ -414,23 +404,24 @@ class Keeper:
             return None
         before = self._host.clock.monotonic()
         if not await self._wait_for_room(limit):
-            self._finish_record(record, "kept", "stopped while it waited for room")
+            self._chronicle.end_save(record, "kept", "stopped while it waited for room")
             return self._kept(limit, "it was stopped while it waited for room")
         waited = self._host.clock.monotonic() - before
         began = self._host.clock.monotonic()
         try:
             await self._come_back_twice(saved.checkpoint.number, limit)
         except OutgrowError as error:
-            self._finish_record(record, "kept", str(error))
+            self._chronicle.end_save(record, "kept", str(error))
             return self._kept(limit, str(error))
         record = replace(
             record,
             wait_seconds=waited,
             resume_seconds=self._host.clock.monotonic() - began,
         )
-        record = self._finish_record(record, "moved")
+        record = self._chronicle.end_save(record, "moved")
+        why = "reached" if record.cause == "limit" else "was moved from"
         self._say(
-            f"{self.job.name} reached {format_size(live.cgroup.limit)};"
+            f"{self.job.name} {why} {format_size(live.cgroup.limit)};"
             f" saved {format_size(record.size)} and continues with {format_size(limit)},"
             f" {format_seconds(record.paused_seconds)} paused, nothing lost"
         )
@@ -448,7 +439,7 @@ class Keeper:
         while self._host.scheduler.room() < min(needed, self._host.scheduler.cap()):
             if not told:
                 told = True
-                self._to(State.QUEUED)
+                self._chronicle.to(State.QUEUED)
                 self._rescue.step("queued", needed=needed)
                 self._say(
                     f"{self.job.name} waits, saved on disk, until this host has"
@@ -456,7 +447,7 @@ class Keeper:
                 )
             await self._loop.sleep(_LOOK_FOR_ROOM)
             if self._gave_up_waiting or self._kill_is_waiting():
-                self._to(State.RELEASED)
+                self._chronicle.to(State.RELEASED)
                 return False
         return True
 
@@ -470,14 +461,14 @@ class Keeper:
             record = await self._release(live, saved)
         except CannotSave:
             return None
-        self._finish_record(record, "kept", reason)
+        self._chronicle.end_save(record, "kept", reason)
         return self._kept(live.cgroup.limit, reason)
 
     def _kept(self, limit: int, reason: str) -> Outcome:
         kills = [item for item in self._queue if isinstance(item, Request) and item.verb == "kill"]
         if kills:
             return self._killed_on_disk(kills)
-        self._write_job(replace(self.job, reason=reason))
+        self._chronicle.set_job(reason=reason)
         more = "" if reason == "as asked" else f" --memory {format_option(2 * limit)}"
         return Outcome(
             None,
@@ -489,10 +480,8 @@ class Keeper:
         for request in kills:
             request.answer.set({"killed": self.job.id})
         status = 128 + kills[0].signal
-        self._to(State.ENDED)
-        self._write_job(
-            replace(self.job, exit_status=status, reason="killed as asked", ended=time.time())
-        )
+        self._chronicle.to(State.ENDED)
+        self._chronicle.set_job(exit_status=status, reason="killed as asked", ended=time.time())
         self._delete_checkpoints(before=None)
         return Outcome(status)
 
@@ -515,16 +504,13 @@ class Keeper:
         self, number: int, wait_status: int | None, *, peak: int = 0, oom_kills: int = 0
     ) -> Outcome:
         """Write down that the job ended with `wait_status` (None: nobody saw it end)."""
-        now = time.time()
         checkpoints = self._host.store.checkpoints(self.job.id)
-        status, by_signal = _status_of(wait_status)
-        killed = wait_status is None or by_signal == signal.SIGKILL
-        reason = _reason(by_signal, oom_kills, unseen=wait_status is None)
-        lost = killed and checkpoints and not self._killed_by_request
-        state = State.LOST if wait_status is None or lost else State.ENDED
-        self._set_incarnation(peak=peak, ended=now, end_reason=reason or f"exit {status}")
-        self._to(state)
-        self._write_job(replace(self.job, exit_status=status, reason=reason, ended=now))
+        status, reason = ending.exit_status(wait_status), ending.reason(wait_status, oom_kills)
+        goes_back = ending.was_killed(wait_status) and checkpoints and not self._killed_by_request
+        state = State.LOST if wait_status is None or goes_back else State.ENDED
+        self._chronicle.end_incarnation(reason or f"exit {status}", peak)
+        self._chronicle.to(state)
+        self._chronicle.set_job(exit_status=status, reason=reason, ended=time.time())
         self._rescue.step("ended", incarnation=number, status=status, reason=reason)
         if state is State.ENDED:
             self._delete_checkpoints(before=None)
@@ -552,7 +538,7 @@ class Keeper:
             try:
                 self._guard.arm(live.cgroup, self._band(live.cgroup))
             except OSError as error:
-                self._host.journal.event(self.job.id, "unguarded", reason=str(error))
+                self._chronicle.event("unguarded", reason=str(error))
                 self._say(f"{self.job.name} cannot be guarded ({error}); the kernel's rule stands")
 
     def _band(self, cgroup: Cgroup) -> int:
@@ -561,50 +547,23 @@ class Keeper:
     def _thaw(self, reason: str) -> None:
         live = self._live()
         live.thaw()
-        self._host.journal.event(self.job.id, "thawed", reason=reason)
-        self._to(State.RUNNING)
+        self._chronicle.event("thawed", reason=reason)
+        self._chronicle.to(State.RUNNING)
         self._rescue.step("thawed")
         for number in self._signals:
             live.signal(number, group=number in TO_THE_GROUP)
         self._signals.clear()
 
-    def _record(self, cause: str, freeze_seconds: float) -> SaveRecord:
-        return SaveRecord(
-            self.job.id,
-            self._live().number,
-            cause,
-            started=time.time() - freeze_seconds,
-            freeze_seconds=freeze_seconds,
-        )
-
-    def _finish_record(self, record: SaveRecord, outcome: str, detail: str = "") -> SaveRecord:
-        record = replace(
-            record,
-            outcome=outcome,
-            detail=detail,
-            paused_seconds=time.time() - record.started,
-        )
-        self._host.journal.save(record)
-        return record
-
-    def _set_incarnation(self, **changes: object) -> None:
-        if self._incarnation is not None:
-            self._incarnation = replace(self._incarnation, **changes)  # type: ignore[arg-type]
-            self._host.journal.incarnation(self._incarnation)
-
     def _delete_checkpoints(self, before: int | None) -> None:
         for number in self._host.store.checkpoints(self.job.id):
             if before is None or number < before:
                 self._host.store.delete(self.job.id, number)
-                self._host.journal.event(self.job.id, "checkpoint-deleted", number=number)
+                self._chronicle.event("checkpoint-deleted", number=number)
 
-    def _to(self, state: State) -> None:
-        if state is not self.job.state:
-            self._write_job(replace(self.job, state=transition(self.job.state, state)))
-
-    def _write_job(self, job: Job) -> None:
-        self.job = job
-        self._host.journal.job(job)
+    def _refuse_what_waits(self) -> None:
+        for item in self._queue:
+            if isinstance(item, Request):
+                item.answer.fail(CannotSave("the job ended, or was kept on disk, before that"))
 
     def _post(self, item: object) -> None:
         self._queue.append(item)
@@ -615,26 +574,3 @@ class Keeper:
             self._posted = Future()
             await self._posted
         return self._queue.popleft()
-
-    @property
-    def on_disk(self) -> bool:
-        """Whether the job is its checkpoint alone."""
-        return self.job.state in ON_DISK
-
-
-def _status_of(wait_status: int | None) -> tuple[int, int]:
-    """The status that a shell would give, and the signal that ended it or 0."""
-    if wait_status is None:
-        return 128 + signal.SIGKILL, 0
-    by_signal = wait_status & 0x7F
-    return (128 + by_signal, by_signal) if by_signal else (wait_status >> 8, 0)
-
-
-def _reason(by_signal: int, oom_kills: int, *, unseen: bool) -> str:
-    if oom_kills:
-        return f"the kernel killed {oom_kills} of its processes at the limit"
-    if unseen:
-        return "all its processes were killed from outside, nobody saw it end"
-    if by_signal:
-        return f"ended by {signal.Signals(by_signal).name}"
-    return ""

@@ -151,8 +151,7 @@ class Rescue:
         init = start_init(
             run_dir,
             number,
-            join=cgroup.join_files,
-            undo=cgroup.undo(),
+            cgroup=cgroup,
             grace=grace,
             streams=descriptors,
             restore={

@@ -16,9 +16,10 @@ from outgrow import libc
 from outgrow.agent.control import ControlServer
 from outgrow.agent.host import Host
 from outgrow.agent.incarnation import LiveIncarnation, reap_orphans
-from outgrow.agent.keeper import GRACE, Keeper, Outcome
+from outgrow.agent.keeper import GRACE, Keeper
 from outgrow.agent.loop import Loop
 from outgrow.agent.paths import StateDir
+from outgrow.agent.requests import Outcome
 from outgrow.agent.signals import SignalRelay
 from outgrow.agent.truth import Truth, find_truth
 from outgrow.core.errors import Busy, NotFound, OutgrowError, Usage
@@ -180,7 +181,6 @@ class _Session:
         self._say = say
         libc.become_subreaper()
         SignalRelay(self._loop, self._keeper.deliver)
-        host.journal.job(job)
 
     def keep(self, beginning: Coroutine[Any, Any, None]) -> Outcome:
         """Run `beginning`, which brings the job to life, and keep the job until its end."""
@@ -213,8 +213,7 @@ class _Session:
             init = start_init(
                 self._run,
                 1,
-                join=cgroup.join_files,
-                undo=cgroup.undo(),
+                cgroup=cgroup,
                 grace=GRACE,
                 streams=self._streams.descriptors,
                 start=self._how_to_start(submission),
@@ -235,7 +234,7 @@ class _Session:
 
     async def come_back(self, checkpoint: int, limit: int, last: Incarnation) -> None:
         """From a checkpoint. What is left of the last incarnation is removed first."""
-        self._keeper.note_incarnation(last)
+        self._keeper.remember(last)
         if last.cgroups:
             await self._keeper.clear_away(cgroups.open_cgroup(last.cgroups))
         await self._keeper.come_back(checkpoint, limit, verify=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from outgrow.agent.paths import StateDir
+from outgrow.core import ending
 from outgrow.core.errors import OutgrowError
 from outgrow.core.job import Incarnation, Job
 from outgrow.core.lifecycle import State
@@ -31,23 +32,36 @@ class Truth:
     ended_at: float | None = None
 
 
-def find_truth(state: StateDir, store: PosixStore, job: Job, last: Incarnation | None) -> Truth:
-    """See the module. `last`: the newest incarnation that the journal knows."""
+def find_truth(
+    state: StateDir,
+    store: PosixStore,
+    job: Job,
+    last: Incarnation | None,
+    *,
+    kept: bool | None = None,
+) -> Truth:
+    """See the module. `last`: the newest incarnation that the journal knows. `kept`: whether
+    another process keeps it, where the caller knows (it holds that lock itself)."""
     run = state.run(job.id)
-    kept = records.is_held(run / records.KEEPER)
+    if kept is None:
+        kept = records.is_held(run / records.KEEPER)
     checkpoints = store.checkpoints(job.id)
     newest = checkpoints[-1] if checkpoints else None
     if job.state is State.ENDED:
         return Truth(State.ENDED, kept=kept)
-    if records.is_held(run / records.LOCK):
-        return Truth(State.RUNNING, kept=kept, checkpoint=newest)
     if kept:
         return Truth(job.state, kept=True, checkpoint=newest)
+    if records.is_held(run / records.LOCK):
+        return Truth(State.RUNNING, checkpoint=newest)
     if last is None:
         return Truth(State.LOST, checkpoint=newest)
+    if newest is not None and not records.has_begun(run, last.number):
+        return Truth(State.RELEASED, checkpoint=newest)
     record = records.read_exit(run, last.number)
     if record is not None and record.status is not None:
-        return Truth(State.ENDED, wait_status=record.status, checkpoint=newest, ended_at=record.at)
+        goes_back = newest is not None and ending.was_killed(record.status)
+        state_now = State.LOST if goes_back else State.ENDED
+        return Truth(state_now, False, record.status, newest, not goes_back, record.at)
     if record is not None and (record.released is not None or record.failed is not None):
         state_now = State.RELEASED if newest is not None else State.LOST
         return Truth(state_now, checkpoint=newest, ended_at=record.at)

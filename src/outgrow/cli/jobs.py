@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from outgrow.agent.host import state_dir
 from outgrow.agent.paths import StateDir
+from outgrow.agent.tidy import tidy
 from outgrow.agent.truth import Truth, find_truth
 from outgrow.core.errors import NotFound, Unsupported
 from outgrow.core.job import Incarnation, Job
@@ -18,7 +18,7 @@ from outgrow.store.posix import PosixStore
 
 @dataclass(frozen=True)
 class View:
-    """One job: as journalled (`job`, corrected), and what is true of it now."""
+    """One job: as journalled, and what is true of it now."""
 
     job: Job
     last: Incarnation | None
@@ -49,6 +49,7 @@ class Jobs:
             raise NotFound(
                 f"there are no jobs in {self.state.root}", remedy="start one with `outgrow run`"
             )
+        tidy(self.state)
         self.journal = JournalReader(self.state.journal)
         self.store = PosixStore(self.state.store)
 
@@ -64,18 +65,4 @@ class Jobs:
         incarnations = self.journal.incarnations(job.id)
         last = incarnations[-1] if incarnations else None
         truth = find_truth(self.state, self.store, job, last)
-        if truth.state is State.ENDED and job.state is not State.ENDED:
-            job = replace(
-                job,
-                state=State.ENDED,
-                exit_status=_status(truth.wait_status),
-                ended=truth.ended_at or time.time(),
-            )
         return View(job, last, truth)
-
-
-def _status(wait_status: int | None) -> int | None:
-    if wait_status is None:
-        return None
-    by_signal = wait_status & 0x7F
-    return 128 + by_signal if by_signal else wait_status >> 8

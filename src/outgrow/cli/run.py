@@ -13,7 +13,7 @@ import click
 
 from outgrow.agent import session
 from outgrow.agent.host import local_scheduler, open_host, state_dir
-from outgrow.agent.keeper import Outcome
+from outgrow.agent.requests import Outcome
 from outgrow.cli.options import Parsed, state_dir_option
 from outgrow.core.errors import Unsupported, Usage
 from outgrow.core.job import check_name, parse_label

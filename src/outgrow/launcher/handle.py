@@ -15,7 +15,7 @@ from typing import Any
 from outgrow.core.errors import Busy, OutgrowError, Transient, Unsupported
 from outgrow.launcher import records, wire
 from outgrow.launcher.child import INHERITED_AT, Start
-from outgrow.ports import StreamKey, Undo
+from outgrow.ports import Cgroup, StreamKey
 
 _START_TIMEOUT = 10.0
 
@@ -46,8 +46,7 @@ def start_init(
     run: Path,
     incarnation: int,
     *,
-    join: Sequence[str],
-    undo: Undo,
+    cgroup: Cgroup,
     grace: float,
     streams: Sequence[int],
     start: Start | None = None,
@@ -65,8 +64,9 @@ def start_init(
         "run": str(run),
         "incarnation": incarnation,
         "socket": theirs.fileno(),
-        "join": list(join),
-        "undo": undo.writes,
+        "join": list(cgroup.join_files),
+        "cgroups": list(cgroup.paths),
+        "undo": cgroup.undo().writes,
         "grace": grace,
         "start": None if start is None else asdict(start),
         "restore": None if restore is None else dict(restore),

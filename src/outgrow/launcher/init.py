@@ -19,7 +19,7 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from outgrow import libc
 from outgrow.launcher import records, wire
@@ -29,6 +29,7 @@ HUNG_AFTER = 2.0
 """Seconds without a word from outgrow, with the job frozen, after which it counts as hung."""
 ENGINE_GRACE = 1.0
 """Seconds that an engine at work gets to finish once outgrow is gone."""
+_CGROUP_EMPTIES = 2.0
 _EVERY_OTHER_PROCESS = -1
 
 
@@ -103,6 +104,7 @@ class Init:
 
     def run(self) -> None:
         """Start or restore the job, then serve until it has ended."""
+        records.write_began(self._run, self._incarnation, time.time())
         if self._plan["start"] is not None:
             self._start(Start(**self._plan["start"]))
         else:
@@ -121,7 +123,7 @@ class Init:
                     self._listen_to_outgrow()
             self._reap()
             self._check_deadlines()
-        os._exit(0)
+        self._leave()
 
     # -- the job's beginning and end
 
@@ -144,7 +146,7 @@ class Init:
                 pid, status = os.waitpid(_EVERY_OTHER_PROCESS, os.WNOHANG)
             except ChildProcessError:
                 if self._ended:
-                    os._exit(0)
+                    self._leave()
                 return
             if pid == 0:
                 return
@@ -183,6 +185,35 @@ class Init:
             os.kill(_EVERY_OTHER_PROCESS, signal.SIGCONT)
         except ProcessLookupError:
             pass
+
+    def _leave(self) -> NoReturn:
+        """The end, and with it that of everything that the job left behind. Without outgrow there
+        is nobody else to remove the job's cgroup."""
+        if self._outgrow is None:
+            self._kill_all()
+            self._remove_cgroups()
+        os._exit(0)
+
+    def _remove_cgroups(self) -> None:
+        end = time.monotonic() + _CGROUP_EMPTIES
+        for path in self._plan["cgroups"]:
+            while time.monotonic() < end:
+                self._reap_what_is_left()
+                try:
+                    os.rmdir(path)
+                except FileNotFoundError:
+                    break
+                except OSError:  # its last process is still on its way out
+                    time.sleep(0.01)
+                else:
+                    break
+
+    def _reap_what_is_left(self) -> None:
+        try:
+            while os.waitpid(_EVERY_OTHER_PROCESS, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
 
     def _never_ran(self, what: str) -> None:
         record = records.ExitRecord(at=time.time(), failed=what)

@@ -4,6 +4,7 @@ All of it lies in the job's run directory, one file per incarnation:
 
 - `exit-N.json`   the incarnation ended: with the wait status of the job's first process, or
                   because it was released after checkpoint C was committed;
+- `began-N.json`  PID 1 began to start or restore the job: from here on it may have run;
 - `ran-on-N.json` outgrow was gone or hung, and the job was let go: what it did from then on is in
                   no checkpoint made before;
 - `lock`          locked (flock) by PID 1 for as long as the incarnation lives;
@@ -53,8 +54,18 @@ def read_exit(run: Path, incarnation: int) -> ExitRecord | None:
 def forget(run: Path, incarnation: int) -> None:
     """Remove the records of an incarnation that is about to begin: one of the same number was
     tried before and never ran."""
-    for name in ("exit", "ran-on"):
+    for name in ("began", "exit", "ran-on"):
         (run / f"{name}-{incarnation}.json").unlink(missing_ok=True)
+
+
+def write_began(run: Path, incarnation: int, at: float) -> None:
+    """Note, durably, that the incarnation may run from now on. Raises OSError."""
+    _write(run, f"began-{incarnation}.json", {"at": at}, durable=True)
+
+
+def has_begun(run: Path, incarnation: int) -> bool:
+    """Whether the incarnation may ever have run."""
+    return (run / f"began-{incarnation}.json").exists()
 
 
 def write_ran_on(run: Path, incarnation: int, at: float) -> None:

@@ -1,0 +1,93 @@
+"""Setting the journal right after a keeper was killed.
+
+Every verb does this first: what the living and the dead left behind (agent/truth.py) goes into
+the journal, and what nobody needs any more is removed. It never touches a job that is kept by
+another process, nor one that runs.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from outgrow.agent.paths import StateDir
+from outgrow.agent.truth import Truth, find_truth
+from outgrow.core import ending
+from outgrow.core.job import Incarnation, Job
+from outgrow.core.lifecycle import State
+from outgrow.journal.reader import JournalReader
+from outgrow.journal.writer import JournalWriter
+from outgrow.kernel import cgroups
+from outgrow.launcher import records
+from outgrow.store.posix import PosixStore
+
+
+def tidy(state: StateDir) -> None:
+    """See the module."""
+    reader = JournalReader(state.journal)
+    unsettled = [job for job in reader.jobs() if job.state is not State.ENDED]
+    store = PosixStore(state.store)
+    writer: JournalWriter | None = None
+    for job in unsettled:
+        try:
+            lock = records.Lock(state.run(job.id) / records.KEEPER)
+        except (BlockingIOError, FileNotFoundError):
+            continue
+        try:
+            incarnations = reader.incarnations(job.id)
+            last = incarnations[-1] if incarnations else None
+            truth = find_truth(state, store, job, last, kept=False)
+            if truth.state is not job.state or truth.state is State.LOST:
+                writer = writer or JournalWriter(state.journal)
+                _settle(store, writer, job, last, truth)
+        finally:
+            lock.close()
+    if writer is not None:
+        writer.close()
+    reader.close()
+
+
+def _settle(
+    store: PosixStore,
+    writer: JournalWriter,
+    job: Job,
+    last: Incarnation | None,
+    truth: Truth,
+) -> None:
+    if truth.state is State.RUNNING:
+        return  # it runs on by itself, and its journal stays as its keeper left it
+    store.sweep(job.id)
+    if last is not None:
+        _end_incarnation(writer, last, truth)
+    status = job.exit_status
+    if truth.state in (State.ENDED, State.LOST) and status is None:
+        status = ending.exit_status(truth.wait_status)
+    settled = replace(job, state=truth.state, exit_status=status)
+    if truth.state in (State.ENDED, State.LOST) and job.ended is None:
+        settled = replace(
+            settled,
+            ended=truth.ended_at or time.time(),
+            reason=ending.reason(truth.wait_status, 0),
+        )
+    if truth.state is State.ENDED:
+        for checkpoint in store.checkpoints(job.id):
+            store.delete(job.id, checkpoint)
+    if settled != job:
+        writer.job(settled)
+        writer.event(job.id, "settled", state=truth.state.value)
+
+
+def _end_incarnation(writer: JournalWriter, last: Incarnation, truth: Truth) -> None:
+    if last.ended is not None:
+        return
+    if last.cgroups:
+        cgroup = cgroups.open_cgroup(last.cgroups)
+        try:
+            cgroup.thaw()  # what was killed while it stood frozen can only now go
+            cgroup.remove()
+        except OSError:
+            pass  # gone already, or not yet empty; `resume` waits for that
+    reason = "released" if truth.state is State.RELEASED else ending.reason(truth.wait_status, 0)
+    writer.incarnation(
+        replace(last, ended=truth.ended_at or time.time(), end_reason=reason or "exit")
+    )
