@@ -145,7 +145,12 @@ class Rescue:
         )
         run_dir = self._host.state.run(self._job.id)
         records.forget(run_dir, number)
-        self._host.journal.incarnation(incarnation)
+        outer = [
+            StreamKey(stream.stream, external_key(descriptors[stream.stream]) or stream.key)
+            for stream in description.streams
+        ]
+        streams = tuple((stream.stream, stream.key) for stream in outer)
+        self._host.journal.incarnation(replace(incarnation, streams=streams))
         await self._loop.in_thread(lambda: self._host.journal.settle(5.0))
         self.step("resuming", checkpoint=checkpoint, incarnation=number)
         init = start_init(
@@ -162,10 +167,6 @@ class Rescue:
                 "last_pid": _last_pid(description),
             },
         )
-        outer = [
-            StreamKey(stream.stream, external_key(descriptors[stream.stream]) or stream.key)
-            for stream in description.streams
-        ]
         live = LiveIncarnation(self._loop, number, cgroup, init, run_dir, outer)
         self.step("restoring")
         outcome = await live.started

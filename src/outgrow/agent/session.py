@@ -135,7 +135,7 @@ def end_unkept(
     one on disk ends where it is. Blocking."""
     journal = JournalWriter(state.journal)
     if truth.state is State.RUNNING and last is not None:
-        init = take_over(state.run(job.id), last.init_pid)
+        init = take_over(state.run(job.id))
         init.tell(op="signal", signal=number, group=False)
         if not select.select([init.pidfd], [], [], GRACE)[0]:
             init.tell(op="end")
@@ -204,7 +204,13 @@ class _Session:
         job, limit = self._keeper.job, submission.policy.memory
         cgroup = self._host.hierarchies.cgroup(f"{job.id}-1")
         incarnation = Incarnation(
-            job.id, 1, limit, time.time(), first_limit=limit, cgroups=cgroup.paths
+            job.id,
+            1,
+            limit,
+            time.time(),
+            first_limit=limit,
+            cgroups=cgroup.paths,
+            streams=tuple((stream.stream, stream.key) for stream in self._streams.keys),
         )
         self._host.journal.incarnation(incarnation)
         self._host.journal.settle(5.0)
@@ -229,8 +235,7 @@ class _Session:
             live.close()
             cgroup.remove()
             raise self._command_failed(submission.command[0], outcome)
-        streams = tuple((stream.stream, stream.key) for stream in self._streams.keys)
-        self._keeper.adopt(live, replace(incarnation, init_pid=init.pid, streams=streams))
+        self._keeper.adopt(live, replace(incarnation, init_pid=init.pid))
 
     async def come_back(self, checkpoint: int, limit: int, last: Incarnation) -> None:
         """From a checkpoint. What is left of the last incarnation is removed first."""
@@ -243,13 +248,13 @@ class _Session:
     async def attach(self, last: Incarnation) -> None:
         """An incarnation whose keeper is gone."""
         cgroup = cgroups.open_cgroup(last.cgroups)
-        init = take_over(self._run, last.init_pid)
+        init = take_over(self._run)
         cgroup.limit = last.limit
         cgroup.thaw()
         keys = [StreamKey(stream, key) for stream, key in last.streams]
         live = LiveIncarnation(self._loop, last.number, cgroup, init, self._run, keys)
         await live.started
-        self._keeper.adopt(live, last)
+        self._keeper.adopt(live, replace(last, init_pid=init.pid))
         self._say(f"{self._keeper.job.name} is under guard again")
 
     def _how_to_start(self, submission: Submission) -> Start:

@@ -87,7 +87,8 @@ def _end_incarnation(writer: JournalWriter, last: Incarnation, truth: Truth) -> 
             cgroup.remove()
         except OSError:
             pass  # gone already, or not yet empty; `resume` waits for that
-    reason = "released" if truth.state is State.RELEASED else ending.reason(truth.wait_status, 0)
-    writer.incarnation(
-        replace(last, ended=truth.ended_at or time.time(), end_reason=reason or "exit")
-    )
+    reason = "released"
+    if truth.state is not State.RELEASED:
+        status = ending.exit_status(truth.wait_status)
+        reason = ending.reason(truth.wait_status, 0) or f"exit {status}"
+    writer.incarnation(replace(last, ended=truth.ended_at or time.time(), end_reason=reason))

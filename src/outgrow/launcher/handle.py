@@ -92,7 +92,7 @@ def start_init(
     return InitHandle(ours, pid)
 
 
-def take_over(run: Path, pid: int) -> InitHandle:
+def take_over(run: Path) -> InitHandle:
     """Connect to the PID 1 of a job whose outgrow is gone. Raises Busy when it is not gone, or
     Transient when PID 1 does not answer."""
     folder = os.open(run, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -101,6 +101,7 @@ def take_over(run: Path, pid: int) -> InitHandle:
         connection.settimeout(_START_TIMEOUT)
         connection.connect(f"/proc/self/fd/{folder}/{records.SOCKET}")
         connection.settimeout(None)
+        peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     except OSError as error:
         connection.close()
         raise Transient(
@@ -108,7 +109,7 @@ def take_over(run: Path, pid: int) -> InitHandle:
         ) from None
     finally:
         os.close(folder)
-    return InitHandle(connection, pid)
+    return InitHandle(connection, int.from_bytes(peer[:4], sys.byteorder))
 
 
 def inherited_streams(streams: Iterable[StreamKey]) -> dict[str, int]:

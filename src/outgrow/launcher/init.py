@@ -83,6 +83,7 @@ class Init:
         self._root = 0
         self._engine = 0
         self._engine_deadline: float | None = None
+        self._restoring = plan["restore"] is not None
         self._frozen: int | None = None
         """Token of the freeze that outgrow told of, until it thaws."""
         self._let_go: set[int] = set()
@@ -158,14 +159,13 @@ class Init:
     def _engine_ended(self, status: int) -> None:
         self._engine = 0
         self._engine_deadline = None
-        restoring = self._plan["start"] is None and not self._plan.get("restored")
+        restoring, self._restoring = self._restoring, False
         if restoring and status != 0:
             self._kill_all()
             self._never_ran("restore")
             self._tell(event="failed", what="restore", status=status)
             os._exit(1)
         if restoring:
-            self._plan["restored"] = True
             self._tell(event="started", root=self._root)
         else:
             self._tell(event="engine-ended", status=status)
@@ -246,7 +246,8 @@ class Init:
             return
         self._outgrow = connection
         self._poll.register(connection.fileno(), select.EPOLLIN)
-        self._tell(event="started", root=self._root)
+        if not self._restoring:
+            self._tell(event="started", root=self._root)
 
     def _listen_to_outgrow(self) -> None:
         if self._outgrow is None:
@@ -346,7 +347,7 @@ class Init:
         except OSError:
             pass  # a full disk must not keep the job frozen
         self._give_back()
-        if self._engine and self._plan.get("restored", self._plan["start"] is not None):
+        if self._engine and not self._restoring:
             self._engine_deadline = time.monotonic() + ENGINE_GRACE
 
     def _kill_engine(self) -> None:
