@@ -149,13 +149,14 @@ class Loop:
 
     def run_until(self, future: Future[T]) -> T:
         """Serve until `future` is done; its result."""
-        while not future.done:
+        while True:
+            while self._ready:
+                self._ready.popleft()()
+            if future.done:
+                return future.result()
             self._turn()
-        return future.result()
 
     def _turn(self) -> None:
-        while self._ready:
-            self._ready.popleft()()
         for descriptor, events in self._poll():
             callback = self._callbacks.get(descriptor)
             if callback is not None:

@@ -59,6 +59,7 @@ def cli() -> None:
 
 def main() -> None:
     """The entry point. Never ends with a traceback for what a user or a host can do wrong."""
+    _fill_standard_streams()
     try:
         status = cli.main(standalone_mode=False)
     except click.exceptions.Abort:
@@ -76,6 +77,20 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fill_standard_streams() -> None:
+    """A stream that the caller closed becomes /dev/null, before anything else that is opened takes
+    its number and is handed to a job as its output."""
+    for stream in range(3):
+        try:
+            os.fstat(stream)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    # Python's own are None then, which nothing that prints expects.
+    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)
 
 
 def complain(error: OutgrowError) -> None:

@@ -43,7 +43,7 @@ def take_streams() -> Streams:
     keys: list[StreamKey] = []
     relays: list[subprocess.Popen[bytes]] = []
     for stream in range(3):
-        descriptor = _open_or_null(stream)
+        descriptor = stream
         kind = os.fstat(descriptor).st_mode
         if _has_path(descriptor, kind):
             twin = _twin(stream, [int(entry["stream"]) for entry in reopen])
@@ -63,7 +63,7 @@ def take_streams() -> Streams:
 def outer_streams(streams: Iterable[int]) -> Streams:
     """This process's streams for a job that comes back and holds `streams` of them outside of
     itself: each as it is when it is a pipe or a terminal, else behind a relay."""
-    descriptors = [_open_or_null(stream) for stream in range(3)]
+    descriptors = [0, 1, 2]
     relays = []
     for stream in sorted(set(streams)):
         if external_key(descriptors[stream]) is None:
@@ -89,17 +89,6 @@ def settle_offset(descriptor: int) -> None:
     writable = flags & os.O_ACCMODE != os.O_RDONLY
     if writable and not flags & os.O_APPEND and stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.lseek(descriptor, 0, os.SEEK_END)
-
-
-def _open_or_null(stream: int) -> int:
-    try:
-        os.fstat(stream)
-    except OSError:  # it was closed; a job gets /dev/null instead of whatever is opened next
-        descriptor = os.open(os.devnull, os.O_RDWR)
-        if descriptor != stream:
-            os.dup2(descriptor, stream)
-            os.close(descriptor)
-    return stream
 
 
 def _is_pipe(descriptor: int, mode: int) -> bool:

@@ -1,0 +1,183 @@
+"""Standard streams stay with the job over moves."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.host.kit import MOVE, Outgrow, grow, python, running
+
+LINES = """
+import sys
+blocks = []
+for line in sys.stdin:
+    blocks.append(bytearray(b"x" * (1 << 20)))
+    print("got", line.strip(), flush=True)
+print("end", len(blocks), file=sys.stderr)
+"""
+"""Grows by 1 MiB with each line that it reads."""
+_COUNT = 150
+_EXPECTED = "".join(f"got {number}\n" for number in range(_COUNT))
+_INPUT = "".join(f"{number}\n" for number in range(_COUNT)).encode()
+_RUN = ("run", "--memory", "100MiB", *MOVE, "--name", "j", "--", *python(LINES))
+
+
+def test_pipes_on_all_three(outgrow: Outgrow) -> None:
+    with running(outgrow.start(*_RUN, stdin=subprocess.PIPE)) as process:
+        out, err = process.communicate(_INPUT, timeout=60)
+    assert (process.returncode, out.decode(), err.decode()) == (0, _EXPECTED, f"end {_COUNT}\n")
+    assert len(outgrow.story("j")["incarnations"]) >= 2
+
+
+def test_files_on_all_three_with_output_and_errors_in_one(outgrow: Outgrow) -> None:
+    source, target = outgrow.directory / "in", outgrow.directory / "out"
+    source.write_bytes(_INPUT)
+    with source.open("rb") as stdin, target.open("wb") as stdout:
+        done = outgrow(*_RUN, stdin=stdin, stdout=stdout, stderr=subprocess.STDOUT)
+    assert done.returncode == 0
+    assert target.read_text() == f"{_EXPECTED}end {_COUNT}\n"
+
+
+def test_what_is_written_next_to_the_job_follows_what_it_wrote(outgrow: Outgrow) -> None:
+    target = outgrow.directory / "out"
+    with target.open("wb") as stdout:
+        stdout.write(b"before\n")
+        stdout.flush()
+        done = outgrow("run", "--memory", "64MiB", *MOVE, "--", *grow(90), stdout=stdout)
+        assert done.returncode == 0
+        os.write(stdout.fileno(), b"after\n")
+    assert target.read_text() == "before\nOK\nafter\n"
+
+
+def test_a_file_that_is_appended_to_by_others_too(outgrow: Outgrow) -> None:
+    target = outgrow.directory / "out"
+    target.write_text("before\n")
+    with target.open("ab") as stdout:
+        done = outgrow("run", "--memory", "64MiB", *MOVE, "--", *grow(90), stdout=stdout)
+    assert done.returncode == 0
+    assert target.read_text() == "before\nOK\n"
+
+
+def test_a_reader_that_goes_away_ends_the_job_as_it_would_have(outgrow: Outgrow) -> None:
+    read, write = os.pipe()
+    with running(outgrow.start("run", "--", "sh", "-c", "yes", stdout=write)) as process:
+        os.close(write)
+        os.read(read, 10)
+        os.close(read)
+        assert process.wait(60) == 128 + 13
+
+
+def test_closed_streams_become_null_devices(outgrow: Outgrow) -> None:
+    done = outgrow(
+        "run", "--", "sh", "-c", "cat; echo lost; echo kept > kept",
+        under=("sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-'),
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert (outgrow.directory / "kept").read_text() == "kept\n"
+
+
+def test_a_socket_reaches_the_job_through_a_relay(outgrow: Outgrow) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, running(outgrow.start(*_RUN, stdin=theirs, stdout=theirs)) as process:
+        theirs.close()
+        ours.sendall(_INPUT)
+        ours.shutdown(socket.SHUT_WR)
+        received = b""
+        while piece := ours.recv(1 << 16):
+            received += piece
+        assert process.wait(60) == 0
+    assert received.decode() == _EXPECTED
+    assert len(outgrow.story("j")["incarnations"]) >= 2
+
+
+def test_a_deleted_file_reaches_the_job_through_a_relay(outgrow: Outgrow) -> None:
+    path = outgrow.directory / "gone"
+    with path.open("w+b") as stdout:
+        path.unlink()
+        done = outgrow("run", "--memory", "64MiB", *MOVE, "--", *grow(90), stdout=stdout)
+        assert done.returncode == 0
+        stdout.seek(0)
+        assert stdout.read() == b"OK\n"
+
+
+def test_a_terminal_stays_a_terminal(outgrow: Outgrow) -> None:
+    program = """
+import os, sys
+print("tty", [os.isatty(stream) for stream in range(3)], flush=True)
+blocks = [bytearray(b"x" * (1 << 20)) for _ in range(110)]
+print("you said", input(), flush=True)
+"""
+    run = ("run", "--memory", "100MiB", *MOVE, "--name", "j", "--", *python(program))
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(outgrow.directory)
+        os.environ["OUTGROW_STATE_DIR"] = str(outgrow.state)
+        os.execv(sys.executable, [sys.executable, "-m", "outgrow", *run])
+    _read_until(terminal, b"continues with 150 MiB")
+    os.write(terminal, b"hello\n")
+    shown = _read_until(terminal, b"you said hello")
+    assert os.waitpid(pid, 0)[1] == 0
+    assert b"you said hello" in shown
+    os.close(terminal)
+    assert len(outgrow.story("j")["incarnations"]) == 2
+
+
+def test_an_interrupt_at_the_terminal_reaches_the_job(outgrow: Outgrow) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(outgrow.directory)
+        os.environ["OUTGROW_STATE_DIR"] = str(outgrow.state)
+        words = ["run", "--", "sh", "-c", "trap 'echo caught; exit 3' INT; echo ready; sleep 60"]
+        os.execv(sys.executable, [sys.executable, "-m", "outgrow", *words])
+    _read_until(terminal, b"ready")
+    os.write(terminal, b"\x03")
+    _read_until(terminal, b"caught")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+    os.close(terminal)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "file"])
+def test_resume_gives_the_job_the_streams_of_its_own_terminal(outgrow: Outgrow, kind: str) -> None:
+    with running(outgrow.start(*_RUN, stdin=subprocess.PIPE)) as first:
+        assert first.stdin is not None
+        first.stdin.write(b"0\n1\n")
+        first.stdin.flush()
+        assert first.stdout is not None
+        assert first.stdout.read(12) == b"got 0\ngot 1\n"
+        assert outgrow("save", "j", "--stop").returncode == 0
+        assert first.wait(60) == 75
+    rest = _INPUT.split(b"\n", 2)[2]
+    source = outgrow.directory / "rest"
+    source.write_bytes(rest)
+    target = outgrow.directory / "out"
+    with source.open("rb") as stdin, target.open("wb") as stdout:
+        if kind == "file":
+            done = outgrow("resume", "j", stdin=stdin, stdout=stdout, stderr=stdout)
+            out = target.read_text()
+        else:
+            with running(outgrow.start("resume", "j", stdin=subprocess.PIPE)) as second:
+                both = second.communicate(rest, timeout=60)
+            out = (both[0] + both[1]).decode()
+            done = subprocess.CompletedProcess([], second.returncode)
+    assert done.returncode == 0, out
+    assert out == _EXPECTED.split("\n", 2)[2] + f"end {_COUNT}\n"
+    assert len(outgrow.story("j")["incarnations"]) >= 3
+
+
+def _read_until(terminal: int, text: bytes) -> bytes:
+    shown, end = b"", time.monotonic() + 60
+    while text not in shown and time.monotonic() < end:
+        if select.select([terminal], [], [], 0.2)[0]:
+            try:
+                shown += os.read(terminal, 4096)
+            except OSError:  # EIO: the other side has closed
+                break
+    assert text in shown, shown
+    return shown

@@ -1,0 +1,134 @@
+"""What /proc says, on a tree of files and on this very process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from outgrow.kernel import proc
+
+from .trees import TREES, copy_tree
+
+PROC = TREES / "processes/proc"
+ARM = TREES / "processes-arm/proc"
+
+
+@pytest.mark.parametrize(
+    ("pid", "ticks"),
+    [
+        pytest.param(41, 8123, id="plain"),
+        pytest.param(42, 77777, id="parentheses and a state in the name"),
+        pytest.param(43, 99, id="a space in the name"),
+        pytest.param(44, None, id="gone"),
+    ],
+)
+def test_start_ticks(pid: int, ticks: int | None) -> None:
+    assert proc.start_ticks(pid, PROC) == ticks
+
+
+def test_start_ticks_name_this_process() -> None:
+    ticks = proc.start_ticks(os.getpid())
+    assert ticks is not None
+    assert ticks == proc.start_ticks(os.getpid())
+    assert ticks >= (proc.start_ticks(1) or 0)
+
+
+@pytest.mark.parametrize(
+    ("pid", "ids"),
+    [
+        pytest.param(41, {7, 9}, id="the innermost number of each thread"),
+        pytest.param(42, {1, 2, 3}, id="process, group and session, three namespaces deep"),
+        pytest.param(43, {43}, id="no namespace, and a name that looks like one"),
+        pytest.param(99, set(), id="gone"),
+    ],
+)
+def test_namespace_ids(pid: int, ids: set[int]) -> None:
+    assert proc.namespace_ids(pid, PROC) == ids
+
+
+def test_namespace_ids_of_this_process() -> None:
+    assert os.getpid() in proc.namespace_ids(os.getpid())
+    assert os.getsid(0) in proc.namespace_ids(os.getpid())
+
+
+def test_a_thread_that_ends_meanwhile_hides_no_other(tmp_path: Path) -> None:
+    tree = copy_tree("processes", tmp_path) / "proc"
+    (tree / "41/task/41/status").unlink()
+    assert proc.namespace_ids(41, tree) == {7, 9}
+
+
+@pytest.fixture
+def sockets(tmp_path: Path) -> Path:
+    """The tree, with an empty fd directory for 41 and 42."""
+    tree = copy_tree("processes", tmp_path) / "proc"
+    for pid in (41, 42):
+        (tree / f"{pid}/fd").mkdir()
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("target", "connected"),
+    [
+        pytest.param("socket:[1001]", False, id="listening on IPv4"),
+        pytest.param("socket:[1002]", True, id="connected over IPv4"),
+        pytest.param("socket:[2001]", False, id="listening on IPv6"),
+        pytest.param("socket:[2002]", True, id="half closed over IPv6"),
+        pytest.param("socket:[9999]", False, id="no TCP socket"),
+        pytest.param("pipe:[1002]", False, id="a pipe of the same number"),
+        pytest.param("/tmp/socket:[1002]", False, id="a file that is called so"),
+    ],
+)
+@pytest.mark.parametrize("pid", [41, 42])
+def test_a_socket_counts_when_it_is_not_only_listening(
+    sockets: Path, pid: int, target: str, connected: bool
+) -> None:
+    (sockets / f"{pid}/fd/3").symlink_to(target)
+    assert proc.has_tcp_connection([41, 42], sockets) is connected
+
+
+def test_a_process_that_is_gone_holds_no_connection(sockets: Path) -> None:
+    (sockets / "41/fd/3").symlink_to("socket:[1002]")
+    assert proc.has_tcp_connection([42, 43, 99], sockets) is False
+    assert proc.has_tcp_connection([], sockets) is False
+
+
+@pytest.mark.xfail(strict=True, reason="the table is read from the first process alone")
+def test_a_first_process_that_is_gone_hides_no_connection(sockets: Path) -> None:
+    (sockets / "41/fd/3").symlink_to("socket:[1002]")
+    shutil.rmtree(sockets / "42")
+    assert proc.has_tcp_connection([42, 41], sockets) is True
+
+
+def test_memory_of_the_host() -> None:
+    total, available = proc.memory_total_and_available(PROC)
+    assert (total, available) == (24580000 * 1024, 20480000 * 1024)
+
+
+def test_a_kernel_without_memavailable_gives_what_is_free() -> None:
+    assert proc.memory_total_and_available(ARM) == (512 << 20, 256 << 20)
+
+
+def test_memory_of_this_host() -> None:
+    total, available = proc.memory_total_and_available()
+    assert 0 < available <= total
+
+
+@pytest.mark.parametrize(("tree", "size"), [(PROC, 2097148 * 1024), (ARM, 0)])
+def test_swap(tree: Path, size: int) -> None:
+    assert proc.swap_total(tree) == size
+
+
+@pytest.mark.parametrize(
+    ("tree", "features"),
+    [(PROC, {"fpu", "sse2", "avx2"}), (ARM, {"fp", "asimd", "sve"})],
+)
+def test_cpu_features(tree: Path, features: set[str]) -> None:
+    assert proc.cpu_features(tree) == features
+
+
+def test_a_cpu_that_names_no_features(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\n")
+    assert proc.cpu_features(tmp_path) == frozenset()
