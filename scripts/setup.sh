@@ -77,7 +77,7 @@ install_python() {
 }
 
 pip_install() {
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check \
+    .venv/bin/python -m pip install -qq --disable-pip-version-check \
         --root-user-action=ignore "$@"
 }
 

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.vm.mirror import debian_mirror
 
-from outgrow.engines.criu.find import VARIABLE, candidates, private_prefix, version_of
+from outgrow.engines.criu.find import VARIABLE, candidates, private_prefix
 
 HELP = "docs/how-to/criu.md says how to get one by hand; `outgrow doctor` checks it"
 DEFAULT_MIRROR = "https://deb.debian.org/debian"
@@ -54,14 +54,12 @@ def settle() -> list[str]:
     for criu in candidates():
         tried[criu] = attempt(criu)
         if not tried[criu]:
-            say(f"{criu} {version_of(criu)} saves and resumes processes here")
             choose(criu)
             return []
     try:
         if os.environ.get(VARIABLE):
             raise NoWay(f"{VARIABLE} names one that does not work here")
-        criu = fetch()
-        lacks = attempt(str(criu))
+        lacks = attempt(fetch())
         if "processes" in lacks:
             raise NoWay(f"Debian's newest does not work here either: {lacks['processes']}")
         return list(lacks)
@@ -89,6 +87,10 @@ def attempt(criu: str) -> dict[str, str]:
     if not report["tried"]:
         raise CannotTry(report["why"])
     lacks = {kind: reason for kind, reason in report["survived"].items() if reason}
+    if "processes" in lacks:  # then the others only repeat it
+        lacks = {"processes": lacks["processes"]}
+    if not lacks:
+        say(f"{criu} {report['version']} saves and resumes processes here")
     for kind, reason in lacks.items():
         say(f"{criu} {report['version']} does not save {kind} here: {reason}")
     return lacks
@@ -105,7 +107,7 @@ def choose(criu: str) -> None:
         shutil.rmtree(private)
 
 
-def fetch() -> Path:
+def fetch() -> str:
     """Put Debian's newest CRIU into the private prefix. Raises NoWay."""
     for tool in ("apt-get", "dpkg-deb"):
         if shutil.which(tool) is None:
@@ -122,7 +124,7 @@ def fetch() -> Path:
         prune(built / "tree")
         wrapper(built)
         replace(built, private_prefix())
-    return private_prefix() / "criu"
+    return str(private_prefix() / "criu")
 
 
 def keyring() -> Path:
@@ -170,10 +172,11 @@ def download(room: Path, mirror: str, keys: Path) -> list[Path]:
 
 
 def prune(tree: Path) -> None:
-    """Keep the program, the libraries, and the licences they come under."""
+    """Keep the program, the libraries, and the licences that they come under."""
     for entry in (tree / "usr/share").iterdir() if (tree / "usr/share").is_dir() else ():
         if entry.name != "doc":
             shutil.rmtree(entry)
+    (tree / "usr/lib/criu").mkdir(exist_ok=True)  # of plugins, whether the package has some or not
     for conversions in tree.glob("usr/lib/*/gconv"):
         shutil.rmtree(conversions)
 

@@ -76,6 +76,9 @@ def main() -> None:
         # Nobody reads on; what was asked for is done. Nothing more may be written at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
+    except OSError as error:
+        complain(OutgrowError(f"the system said no: {error}", remedy="see `outgrow doctor`"))
+        status = OutgrowError.exit_status
     sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -88,9 +91,9 @@ def _fill_standard_streams() -> None:
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
     # Python's own are None then, which nothing that prints expects.
-    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)
-    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)
-    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)
+    sys.stdin = sys.stdin or os.fdopen(0, "r", closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 def complain(error: OutgrowError) -> None:

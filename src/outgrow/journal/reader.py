@@ -41,6 +41,9 @@ class JournalReader:
     def find(self, text: str) -> Job:
         """The job that a user means by `text`: an id, a name (the newest of it), `last`, or an
         unambiguous beginning of an id. Raises NotFound, or Usage when several begin so."""
+        nowhere = NotFound(f"there is no job {text!r}", remedy="`outgrow ps --all` lists them")
+        if not text or "\0" in text or not _is_utf8(text):
+            raise nowhere
         for sql in (
             "SELECT document FROM jobs WHERE id = ?1",
             "SELECT document FROM jobs WHERE name = ?1 ORDER BY created DESC LIMIT 1",
@@ -50,13 +53,13 @@ class JournalReader:
             if row:
                 return documents.decode_job(row[0])
         rows = self._connection.execute(
-            "SELECT document FROM jobs WHERE substr(id, 1, length(?1)) = ?1 AND ?1 != '' LIMIT 2",
+            "SELECT document FROM jobs WHERE substr(id, 1, length(?1)) = ?1 LIMIT 2",
             (text,),
         ).fetchall()
         if len(rows) > 1:
             raise Usage(f"several jobs begin with {text!r}", remedy="give more of the id")
         if not rows:
-            raise NotFound(f"there is no job {text!r}", remedy="`outgrow ps --all` lists them")
+            raise nowhere
         return documents.decode_job(rows[0][0])
 
     def incarnations(self, job: str) -> list[Incarnation]:
@@ -97,3 +100,12 @@ class JournalReader:
     def forget(self, job: str) -> None:
         """Remove everything of the job."""
         self._connection.execute("DELETE FROM jobs WHERE id = ?", (job,))
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether it is a text at all: arguments that are not valid UTF-8 hold lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -18,7 +18,7 @@ Promises = dict[str, tuple[int, int]]
 
 
 def scheduler(total: int, available: int, promises: Promises | None = None) -> LocalScheduler:
-    return LocalScheduler(lambda: (total, available), lambda: promises or {})
+    return LocalScheduler(lambda: (total, available), lambda: {} if promises is None else promises)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,9 @@ def test_the_reserve(total: int, reserve: int) -> None:
             {"/m/a": (1000, 0)}, ("/m/a", "/f/a"), 10000, id="its own by one of its directories"
         ),
         pytest.param({"/a": (1 << 40, 0)}, (), 0, id="more than the host has"),
+        pytest.param(
+            {"/a": (1 << 40, 60000)}, (), 4464, id="more than the host has, used for cache"
+        ),
         pytest.param({"/a": (10000, 0), "/b": (10000, 0)}, (), 0, id="never below nothing"),
     ],
 )
@@ -79,7 +82,6 @@ def test_room_never_exceeds_what_is_available_or_the_cap(
 def test_memory_is_never_promised_twice(total: int, wishes: list[int]) -> None:
     promises: Promises = {}
     here = scheduler(total, total, promises)
-    here = LocalScheduler(lambda: (total, total), lambda: promises)
     for number, wish in enumerate(wishes):
         if wish <= here.room():
             promises[f"/{number}"] = (wish, 0)  # it uses nothing of it yet
