@@ -55,7 +55,7 @@ lint() {
     .venv/bin/ruff check . || result=1
     .venv/bin/ruff format --check . || result=1
     .venv/bin/mypy || result=1
-    .venv/bin/lint-imports || result=1
+    .venv/bin/lint-imports --no-logo || result=1
     return $result
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import select
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,7 +67,8 @@ class LiveIncarnation:
 
     def tell_frozen(self) -> None:
         """PID 1 watches from here on that this process does not die or hang on it."""
-        self._token += 1
+        # Random: PID 1 may remember those of a keeper before this one.
+        self._token = secrets.randbits(62)
         self.let_go = False
         self.init.tell(op="frozen", token=self._token)
         self._beat()

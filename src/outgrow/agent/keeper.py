@@ -194,6 +194,8 @@ class Keeper:
                 self._arm()
                 return None
             return await self._climb(live, record)
+        except CannotSave:  # it was let go meanwhile, and runs
+            return None
         finally:
             self._busy = ""
 
@@ -310,6 +312,8 @@ class Keeper:
         }
         if request.verb == "move":
             outcome = await self._move(live, saved, request.memory)
+            if outcome is not None:
+                request.answer.fail(Transient(outcome.message))
         elif request.stop:
             outcome = await self._keep_on_disk(live, saved, "as asked")
         else:
@@ -398,10 +402,7 @@ class Keeper:
         return record
 
     async def _move(self, live: LiveIncarnation, saved: Saved, limit: int) -> Outcome | None:
-        try:
-            record = await self._release(live, saved)
-        except CannotSave:
-            return None
+        record = await self._release(live, saved)
         before = self._host.clock.monotonic()
         if not await self._wait_for_room(limit):
             self._chronicle.end_save(record, "kept", "stopped while it waited for room")
@@ -454,13 +455,8 @@ class Keeper:
     def _kill_is_waiting(self) -> bool:
         return any(isinstance(item, Request) and item.verb == "kill" for item in self._queue)
 
-    async def _keep_on_disk(
-        self, live: LiveIncarnation, saved: Saved, reason: str
-    ) -> Outcome | None:
-        try:
-            record = await self._release(live, saved)
-        except CannotSave:
-            return None
+    async def _keep_on_disk(self, live: LiveIncarnation, saved: Saved, reason: str) -> Outcome:
+        record = await self._release(live, saved)
         self._chronicle.end_save(record, "kept", reason)
         return self._kept(live.cgroup.limit, reason)
 

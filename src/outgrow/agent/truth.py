@@ -17,6 +17,11 @@ from outgrow.core.lifecycle import State
 from outgrow.launcher import records
 from outgrow.store.posix import PosixStore
 
+_STOOD_STILL = frozenset(
+    {State.FROZEN, State.SAVING, State.SAVED, State.RELEASED, State.QUEUED, State.RESUMING}
+)
+"""Journalled states after which only PID 1 could have let the job run, and would have said so."""
+
 
 @dataclass(frozen=True)
 class Truth:
@@ -79,8 +84,12 @@ def _unseen_end(
     except OutgrowError:  # `resume` says what is wrong with it
         return Truth(State.LOST, checkpoint=newest, certain=False)
     ran_on = records.read_ran_on(run, last.number)
-    stood_still = job.state in (State.SAVED, State.SAVING, State.FROZEN)
-    exact = description.incarnation == last.number and stood_still and ran_on is None
+    stood_still = job.state in _STOOD_STILL
+    exact = (
+        description.incarnation == last.number
+        and stood_still
+        and (ran_on is None or ran_on < description.created)
+    )
     if exact:
         return Truth(State.RELEASED, checkpoint=newest)
     return Truth(State.LOST, checkpoint=newest, certain=False)

@@ -93,7 +93,7 @@ def _as_data(finding: Finding) -> dict[str, str]:
 def _writable(text: str, encoding: str) -> bool:
     try:
         text.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
+    except UnicodeEncodeError:
         return False
     return True
 

@@ -15,6 +15,7 @@ from typing import Any
 from outgrow.core.errors import Busy, OutgrowError, Transient, Unsupported
 from outgrow.launcher import records, wire
 from outgrow.launcher.child import INHERITED_AT, Start
+from outgrow.launcher.program import own_program
 from outgrow.ports import Cgroup, StreamKey
 
 _START_TIMEOUT = 10.0
@@ -76,7 +77,7 @@ def start_init(
     os.lseek(plan_fd, 0, os.SEEK_SET)
     try:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-m", "outgrow.launcher", str(plan_fd)],
+            own_program("outgrow.launcher", str(plan_fd)),
             stdin=streams[0],
             stdout=streams[1],
             stderr=streams[2],

@@ -13,10 +13,10 @@ import fcntl
 import os
 import stat
 import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from outgrow.launcher.program import own_program
 from outgrow.ports import StreamKey
 
 _KEPT_FLAGS = os.O_ACCMODE | os.O_APPEND | os.O_SYNC | os.O_DSYNC | os.O_DIRECT
@@ -146,7 +146,7 @@ def _relayed(stream: int, descriptor: int) -> tuple[int, subprocess.Popen[bytes]
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
     source, target = (descriptor, write_end) if stream == 0 else (read_end, descriptor)
     relay = subprocess.Popen(
-        [sys.executable, "-I", "-m", "outgrow.launcher.relay"],
+        own_program("outgrow.launcher.relay"),
         stdin=source,
         stdout=target,
         stderr=subprocess.DEVNULL,

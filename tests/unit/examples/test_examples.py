@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
+WHERE = {"analysis.py": EXAMPLES.parent / "src" / "outgrow" / "demo"}
 MIB = 1 << 20
 
 
 def run(name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(EXAMPLES / name), *arguments],
+        [sys.executable, str(WHERE.get(name, EXAMPLES) / name), *arguments],
         capture_output=True,
         text=True,
         timeout=60,

@@ -14,11 +14,9 @@ import sys
 from typing import Any
 
 from outgrow import libc
-from outgrow.agent.examination.trial import survivors
+from outgrow.agent.examination.saving import what_survives
 from outgrow.core.errors import OutgrowError, Unsupported
 from outgrow.engines.criu import find
-from outgrow.engines.criu.engine import CriuEngine
-from outgrow.kernel import proc
 from outgrow.kernel.cgroups import find_hierarchies
 
 
@@ -29,11 +27,11 @@ def main() -> None:
     libc.become_subreaper()
     report: dict[str, Any] = {"schema": 1}
     try:
-        engine = CriuEngine(proc.has_tcp_connection, proc.cpu_features)
-        report |= {"criu": engine.criu, "version": engine.version}
+        criu = find.find_criu()
+        report |= {"criu": criu, "version": find.version_of(criu)}
         if os.geteuid() != 0:
             raise Unsupported("saving a process without root", remedy="run as root")
-        survived = survivors(engine, find_hierarchies())
+        survived = what_survives(find_hierarchies())
         report |= {"tried": True, "survived": survived}
     except (OutgrowError, OSError) as error:
         report |= {"tried": False, "why": str(error)}

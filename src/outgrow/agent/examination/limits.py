@@ -20,7 +20,7 @@ _LIMIT = 64 * MIB
 _BAND = 16 * MIB
 _BEYOND = 96
 """MiB that the process wants."""
-_PATIENCE = 3.0
+_PATIENCE = 5.0
 """Seconds for what takes milliseconds."""
 _STILL = 0.02
 _HOLDS = 0.3

@@ -24,6 +24,8 @@ _REMEDIES = {
 }
 _NEWER = "get a CRIU that works with this kernel: `make setup`, or docs/how-to/criu.md"
 _CHECK_TIMEOUT = 10.0
+_NO_LOG = "it left no log"
+"""As outgrow.engines.criu.log says it."""
 
 
 def examine_namespaces(hierarchies: Hierarchies) -> Finding:
@@ -53,12 +55,22 @@ def examine_criu() -> Finding:
 
 def examine_saving(hierarchies: Hierarchies) -> list[Finding]:
     """Save and resume a process with each kind of thing inside. Needs root and a CRIU."""
-    engine = CriuEngine(proc.has_tcp_connection, proc.cpu_features)
     try:
-        survived = survivors(engine, hierarchies)
+        survived = what_survives(hierarchies)
     except Unsupported as error:
         return untried(SAVES, error.feature, _PRIVILEGED)
     return [_saved(f"save-{kind}", survived[kind]) for kind in KINDS]
+
+
+def what_survives(hierarchies: Hierarchies) -> dict[str, str]:
+    """For each of `KINDS` an empty text, or why it does not survive a save and resume with the
+    CRIU in use. Raises Unsupported where that cannot be tried. Needs root."""
+    engine = CriuEngine(proc.has_tcp_connection, proc.cpu_features)
+    survived = survivors(engine, hierarchies)
+    if _NO_LOG in survived["processes"]:  # it stopped before it had one
+        complaint = _complaint(engine.criu)
+        survived = {kind: f"{reason} ({complaint})" for kind, reason in survived.items()}
+    return survived
 
 
 def examine_soft_dirty() -> Finding:
@@ -73,8 +85,25 @@ def examine_soft_dirty() -> Finding:
     return missing(
         "soft-dirty",
         "the kernel does not track written pages",
-        "a kernel built with CONFIG_MEM_SOFT_DIRTY, as Debian's and Ubuntu's are",
+        "a kernel built with CONFIG_MEM_SOFT_DIRTY, as Debian's are",
     )
+
+
+def _complaint(criu: str) -> str:
+    """What a CRIU says of this kernel by itself."""
+    try:
+        run = subprocess.run(
+            [criu, "check"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_CHECK_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{criu}: {error}"
+    said = run.stdout.decode(errors="replace").splitlines()
+    errors = [line.partition("): ")[2] for line in said if line.startswith("Error")]
+    return errors[-1] if errors else f"`criu check` ends with {run.returncode}"
 
 
 def _saved(name: str, reason: str) -> Finding:

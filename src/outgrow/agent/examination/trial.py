@@ -9,8 +9,9 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from outgrow.agent.examination.clearing import cgroup_for_trying
 from outgrow.agent.examination.subject import PARTS
@@ -91,10 +92,12 @@ class _Trial:
         ]
         self._living: LiveIncarnation | None = None
         self._said = b""
+        self._steps: Coroutine[Any, Any, dict[str, str]] | None = None
 
     def result(self, engine: Engine | None, kinds: Sequence[str]) -> dict[str, str]:
         """Raises OutgrowError with what failed."""
-        outcome: Future[dict[str, str]] = self._loop.spawn(self._whole(engine, kinds))
+        self._steps = self._whole(engine, kinds)
+        outcome: Future[dict[str, str]] = self._loop.spawn(self._steps)
         late = Transient(f"nothing came back within {_PATIENCE:.0f} s")
         timer = self._loop.later(_PATIENCE, lambda: outcome.fail(late))
         result = self._loop.run_until(outcome)
@@ -103,6 +106,8 @@ class _Trial:
 
     def clear(self) -> None:
         """End what runs, and remove the files."""
+        if self._steps is not None:  # interrupted in the middle of them, perhaps
+            self._steps.close()
         if self._living is not None:
             self._end(self._living)
         for descriptor in (*self._streams, self._to_job, self._from_job):

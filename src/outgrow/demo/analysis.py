@@ -9,8 +9,8 @@ The report on standard output ends with a SHA-256 over the full result. It is th
 every run, machine and Python from 3.11 on: only `Random.random()` (whose sequence Python
 promises to keep) and whole numbers go into it, and nothing depends on the order of a hash.
 
-    python3 examples/analysis.py               # about 25 s, 600 MiB
-    python3 examples/analysis.py --scale 0.1   # about 2 s, 70 MiB
+    python3 -m outgrow.demo.analysis               # about 25 s, 600 MiB
+    python3 -m outgrow.demo.analysis --scale 0.1   # about 2 s, 70 MiB
 """
 
 from __future__ import annotations

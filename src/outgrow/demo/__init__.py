@@ -1,0 +1,1 @@
+"""The program that `outgrow demo` runs; it ships with outgrow, and imports nothing of it."""

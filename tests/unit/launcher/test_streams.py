@@ -1,0 +1,266 @@
+"""How each standard stream can stay with a job, seen from a process that has it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from outgrow.launcher.handle import inherited_streams
+from outgrow.launcher.streams import external_key, settle_offset
+from outgrow.ports import StreamKey
+
+LOOK = """
+import json, os, sys
+from dataclasses import asdict
+from outgrow.launcher.streams import outer_streams, take_streams
+if sys.argv[2] == "take":
+    seen = take_streams()
+else:
+    seen = outer_streams(json.loads(sys.argv[3]))
+with open(sys.argv[1], "w") as file:
+    json.dump({
+        "descriptors": seen.descriptors,
+        "kinds": [os.readlink(f"/proc/self/fd/{d}") for d in seen.descriptors],
+        "reopen": seen.reopen,
+        "keys": [asdict(key) for key in seen.keys],
+        "relays": len(seen.relays),
+    }, file)
+if seen.relays:
+    if min(seen.descriptors[:2]) > 2:
+        os.write(seen.descriptors[1], os.read(seen.descriptors[0], 100))
+    for descriptor in seen.descriptors:
+        if descriptor > 2:
+            os.close(descriptor)
+    for relay in seen.relays:
+        relay.wait(10)
+"""
+
+
+@dataclass
+class Seen:
+    """What a process made of its streams."""
+
+    descriptors: list[int]
+    kinds: list[str]
+    reopen: list[dict[str, int | str]]
+    keys: list[StreamKey]
+    relays: int
+
+
+Look = Callable[..., Seen]
+
+
+@pytest.fixture
+def look(tmp_path: Path) -> Look:
+    def look(*, outer: list[int] | None = None, **streams: Any) -> Seen:
+        out = tmp_path / "seen.json"
+        what = ["take"] if outer is None else ["outer", json.dumps(outer)]
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL} | streams
+        streams.setdefault("stderr", subprocess.DEVNULL)
+        subprocess.run(
+            [sys.executable, "-c", LOOK, str(out), *what], check=True, timeout=30, **streams
+        )
+        seen = json.loads(out.read_text())
+        seen["keys"] = [StreamKey(**key) for key in seen["keys"]]
+        return Seen(**seen)
+
+    return look
+
+
+def null(stream: int, flags: int) -> dict[str, int | str]:
+    return {"stream": stream, "path": "/dev/null", "flags": flags | os.O_CLOEXEC, "offset": 0}
+
+
+def test_devices_are_opened_again(look: Look) -> None:
+    seen = look()
+    assert seen.descriptors == [0, 1, 2]
+    assert seen.reopen[0] == null(0, os.O_RDWR)
+    assert [entry["stream"] for entry in seen.reopen] == [0, 1, 2]
+    assert seen.keys == []
+    assert seen.relays == 0
+
+
+def test_a_file_is_opened_again_where_it_stood(look: Look, tmp_path: Path) -> None:
+    source, target = tmp_path / "in put", tmp_path / "out"
+    source.write_text("0123456789")
+    with source.open("rb", buffering=0) as stdin, target.open("wb", buffering=0) as stdout:
+        stdin.read(4)
+        stdout.write(b"before")
+        seen = look(stdin=stdin, stdout=stdout)
+    assert seen.reopen[0] == {
+        "stream": 0,
+        "path": str(source),
+        "flags": os.O_RDONLY | os.O_CLOEXEC,
+        "offset": 4,
+    }
+    assert seen.reopen[1] == {
+        "stream": 1,
+        "path": str(target),
+        "flags": os.O_WRONLY | os.O_CLOEXEC,  # and never made or cut off again
+        "offset": 6,
+    }
+    assert target.read_bytes() == b"before"
+
+
+def test_a_file_that_is_appended_to_stays_so(look: Look, tmp_path: Path) -> None:
+    with (tmp_path / "log").open("ab") as stdout:
+        flags = look(stdout=stdout).reopen[1]["flags"]
+    assert flags == os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+
+
+def test_streams_of_one_description_share_it_again(look: Look, tmp_path: Path) -> None:
+    """As after `> out 2>&1`: the two move each other's offset."""
+    with (tmp_path / "out").open("wb") as both:
+        seen = look(stdout=both, stderr=subprocess.STDOUT)
+        assert os.lseek(both.fileno(), 0, os.SEEK_CUR) == 0  # looking moved nothing
+    assert seen.reopen[2] == {"stream": 2, "same_as": 1}
+
+
+def test_all_three_may_be_one_description(look: Look, tmp_path: Path) -> None:
+    with (tmp_path / "all").open("w+b") as every:
+        seen = look(stdin=every, stdout=every, stderr=every)
+    assert seen.reopen[1:] == [{"stream": 1, "same_as": 0}, {"stream": 2, "same_as": 0}]
+
+
+@pytest.mark.parametrize("mode", ["wb", "ab"])
+def test_two_descriptions_of_one_file_stay_two(look: Look, tmp_path: Path, mode: str) -> None:
+    """As after `> out 2> out`: each writes where it is itself."""
+    path = tmp_path / "out"
+    with path.open(mode) as one, path.open(mode) as two:
+        seen = look(stdout=one, stderr=two)
+    assert "same_as" not in seen.reopen[2]
+    assert seen.reopen[1]["path"] == seen.reopen[2]["path"] == str(path)
+
+
+def test_a_pipe_stays_outside(look: Look) -> None:
+    read_end, write_end = os.pipe()
+    number = os.fstat(write_end).st_ino
+    seen = look(stdout=write_end, stderr=write_end)
+    os.close(read_end)
+    os.close(write_end)
+    assert seen.keys == [StreamKey(1, f"pipe:[{number}]"), StreamKey(2, f"pipe:[{number}]")]
+    assert [entry["stream"] for entry in seen.reopen] == [0]
+    assert seen.descriptors == [0, 1, 2]
+    assert seen.relays == 0
+
+
+def test_a_terminal_stays_outside(look: Look) -> None:
+    control, terminal = os.openpty()
+    status = os.fstat(terminal)
+    key = f"tty[{status.st_rdev:x}:{status.st_dev:x}]"
+    seen = look(stdin=terminal, stdout=terminal)
+    os.close(control)
+    os.close(terminal)
+    assert seen.keys == [StreamKey(0, key), StreamKey(1, key)]
+    assert seen.relays == 0
+
+
+def test_a_socket_is_reached_through_relays(look: Look) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(b"through both")
+        ours.shutdown(socket.SHUT_WR)
+        ours.settimeout(10)
+        seen = look(stdin=theirs, stdout=theirs)
+        theirs.close()
+        assert ours.recv(100) == b"through both"
+        assert ours.recv(100) == b""
+    assert seen.relays == 2
+    assert [key.stream for key in seen.keys] == [0, 1]
+    assert all(kind.startswith("pipe:") for kind in seen.kinds[:2])
+    assert min(seen.descriptors[:2]) > 2
+
+
+def test_a_file_without_a_name_is_reached_through_a_relay(look: Look, tmp_path: Path) -> None:
+    path = tmp_path / "gone"
+    with path.open("w+b") as file:
+        path.unlink()
+        (tmp_path / "gone (deleted)").write_text("what /proc now seems to name")
+        seen = look(stdout=file)
+    assert seen.relays == 1
+    assert [key.stream for key in seen.keys] == [1]
+
+
+def test_a_named_pipe_is_reached_through_a_relay(look: Look, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    both = os.open(tmp_path / "fifo", os.O_RDWR)
+    seen = look(stdout=both)
+    os.close(both)
+    assert seen.relays == 1
+    assert seen.kinds[1].startswith("pipe:")
+
+
+def test_a_job_that_comes_back_gets_a_pipe_where_it_had_one(look: Look, tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb") as file:
+        seen = look(outer=[1, 1], stdin=file, stdout=file)
+    assert seen.relays == 1
+    assert seen.kinds[1].startswith("pipe:")
+    assert seen.descriptors[0] == 0
+    assert seen.keys == []
+
+
+def test_a_pipe_serves_as_it_is_when_a_job_comes_back(look: Look) -> None:
+    read_end, write_end = os.pipe()
+    seen = look(outer=[1], stdout=write_end)
+    os.close(read_end)
+    os.close(write_end)
+    assert seen.relays == 0
+    assert seen.descriptors == [0, 1, 2]
+
+
+def test_the_engines_name_for_an_object(tmp_path: Path) -> None:
+    read_end, write_end = os.pipe()
+    assert external_key(read_end) == external_key(write_end)
+    assert external_key(read_end) == os.readlink(f"/proc/self/fd/{read_end}")
+    os.close(read_end)
+    os.close(write_end)
+    with (tmp_path / "file").open("wb") as file:
+        assert external_key(file.fileno()) is None
+
+
+@pytest.mark.parametrize(
+    ("streams", "descriptors"),
+    [
+        pytest.param([], {}, id="none"),
+        pytest.param([(0, "a"), (2, "b")], {"a": 10, "b": 12}, id="two"),
+        pytest.param([(1, "a"), (2, "a")], {"a": 11}, id="one pipe for two: the first counts"),
+    ],
+)
+def test_where_an_engine_finds_the_outer_streams(
+    streams: list[tuple[int, str]], descriptors: dict[str, int]
+) -> None:
+    assert inherited_streams(StreamKey(*stream) for stream in streams) == descriptors
+
+
+@pytest.mark.parametrize(
+    ("flags", "offset"),
+    [
+        pytest.param(os.O_WRONLY, 10, id="written: after what the job wrote"),
+        pytest.param(os.O_WRONLY | os.O_APPEND, 0, id="appended: the kernel sees to it"),
+        pytest.param(os.O_RDONLY, 0, id="read: as it was"),
+    ],
+)
+def test_what_follows_the_job_in_a_file(tmp_path: Path, flags: int, offset: int) -> None:
+    (tmp_path / "out").write_bytes(b"0123456789")
+    descriptor = os.open(tmp_path / "out", flags)
+    settle_offset(descriptor)
+    assert os.lseek(descriptor, 0, os.SEEK_CUR) == offset
+    os.close(descriptor)
+
+
+def test_what_has_no_offset_is_left_alone() -> None:
+    read_end, write_end = os.pipe()
+    settle_offset(write_end)
+    assert fcntl.fcntl(write_end, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY
+    os.close(read_end)
+    os.close(write_end)
