@@ -63,6 +63,10 @@ class Cgroup(Protocol):
         """From now on `fileno` becomes ready when usage crosses limit - band, and growth past the
         limit waits, where the kernel can do that, instead of killing."""
 
+    def hold(self) -> None:
+        """All tasks stand: no notices any more, and room above the limit for the few pages that an
+        engine needs inside. `limit` stays what it is; `arm` and `disarm` enforce it again."""
+
     def disarm(self) -> None:
         """The kernel's own behaviour at the limit, and nothing else."""
 

@@ -52,12 +52,11 @@ class Guard:
         self._loop.watch(cgroup.fileno(), cgroup.poll_mask, self._ready)
         self._judge(time.monotonic())
 
-    def disarm(self) -> None:
-        """The kernel's own behaviour at the limit, and no watch."""
-        cgroup = self._cgroup
+    def hold(self, cgroup: Cgroup) -> None:
+        """The job stands, and is about to be written down: nothing that the engine does inside it
+        is growth. `arm` or `disarm` ends that."""
         self.disarm_events()
-        if cgroup is not None:
-            cgroup.disarm()
+        cgroup.hold()
 
     def disarm_events(self) -> None:
         """Stop listening; what the kernel does at the limit stays as it is."""
@@ -89,4 +88,5 @@ class Guard:
                     cgroup.drop_cache(limit - 2 * band)
                     self.cache_drops += 1
         stands = cgroup.freeze(FREEZE_TIMEOUT)
+        self.hold(cgroup)
         self._on_growth(Stopped(stands, time.monotonic() - woken))

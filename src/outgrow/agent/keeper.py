@@ -261,7 +261,7 @@ class Keeper:
         self._ladder.spent.add(Action.WARN)
         name = signal.Signals(number).name
         self._chronicle.event("warned", signal=name, grace=grace)
-        self._guard.disarm()
+        live.cgroup.disarm()
         self._thaw("warned")
         live.signal(number, group=False)
         self._say(
@@ -272,7 +272,7 @@ class Keeper:
 
     def _leave(self, reason: str) -> None:
         live = self._live()
-        self._guard.disarm()
+        live.cgroup.disarm()
         self._thaw(f"left to the kernel: {reason}")
         self._sampler.when_below(
             live.cgroup.limit - self._band(live.cgroup) - self._band(live.cgroup) // 2, self._arm
@@ -347,9 +347,11 @@ class Keeper:
         live.tell_frozen()
         self._chronicle.to(State.FROZEN)
         stands = live.cgroup.freeze(FREEZE_TIMEOUT)
+        self._guard.hold(live.cgroup)
         self._rescue.step("frozen")
         if not stands:
             self._thaw("its tasks could not all be stopped")
+            self._arm()
             raise CannotSave(
                 "some of its tasks could not be stopped (they wait in the kernel)",
                 preserved="the job runs on",
@@ -530,7 +532,9 @@ class Keeper:
         live = self.live
         if live is None or not live.alive or self.job.state is not State.RUNNING:
             return
-        if self.job.policy.guarded and live.cgroup.limit < NO_LIMIT:
+        if not self.job.policy.guarded or live.cgroup.limit >= NO_LIMIT:
+            live.cgroup.disarm()
+        else:
             try:
                 self._guard.arm(live.cgroup, self._band(live.cgroup))
             except OSError as error:

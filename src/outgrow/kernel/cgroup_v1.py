@@ -19,6 +19,8 @@ from outgrow.ports import Undo
 
 _ROOM_TO_FREEZE = 4 * MIB
 """A task that waits at the limit must finish its page fault to reach the freezer."""
+_ROOM_TO_HOLD = 16 * MIB
+"""What an engine maps into the tasks that it writes down, with room to spare."""
 
 
 class CgroupV1:
@@ -33,6 +35,7 @@ class CgroupV1:
         self._event = -1
         self._usage = -1
         self._kept_open: list[int] = []
+        self._raised = 0
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -59,10 +62,11 @@ class CgroupV1:
 
     def set_limit(self, limit: int) -> None:
         self._write("memory.limit_in_bytes", str(limit))
-        self.limit = limit
+        self.limit, self._raised = limit, 0
 
     def arm(self, band: int) -> None:
         self._close_events()
+        self._enforce()
         self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         threshold = self.limit - band
         self._register("memory.usage_in_bytes", str(threshold))
@@ -72,8 +76,14 @@ class CgroupV1:
         self._kept_open.append(self._usage)
         self._write("memory.oom_control", "1")
 
+    def hold(self) -> None:
+        self._close_events()
+        self._raised = _ROOM_TO_HOLD
+        self._write("memory.limit_in_bytes", str(self.limit + self._raised))
+
     def disarm(self) -> None:
         self._close_events()
+        self._enforce()
         self._write("memory.oom_control", "0")
 
     def fileno(self) -> int:
@@ -94,7 +104,8 @@ class CgroupV1:
                 return False
             looks += 1
             if looks % 8 == 0 and self._under_oom():
-                self.set_limit(self.limit + _ROOM_TO_FREEZE)
+                self._raised += _ROOM_TO_FREEZE
+                self._write("memory.limit_in_bytes", str(self.limit + self._raised))
             time.sleep(0.0002 if looks < 100 else 0.005)
         return True
 
@@ -123,7 +134,7 @@ class CgroupV1:
         except OSError:  # EBUSY: it could not drop that much; what it dropped is dropped
             pass
         finally:
-            self._write("memory.limit_in_bytes", str(self.limit))
+            self._write("memory.limit_in_bytes", str(self.limit + self._raised))
 
     def peak(self) -> int:
         return int(read(self.memory / "memory.max_usage_in_bytes"))
@@ -147,6 +158,13 @@ class CgroupV1:
         self._close_events()
         for path in (self.memory, self.freezer):
             remove_tree(path)
+
+    def _enforce(self) -> None:
+        if self._raised:
+            try:
+                self.set_limit(self.limit)
+            except OSError:  # EBUSY: it uses more than that; what it was given, it keeps
+                self.limit, self._raised = self.limit + self._raised, 0
 
     def _register(self, file: str, argument: str) -> None:
         watched = os.open(self.memory / file, os.O_RDONLY | os.O_CLOEXEC)

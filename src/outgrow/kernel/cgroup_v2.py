@@ -13,8 +13,12 @@ from pathlib import Path
 
 from outgrow.core.errors import Unsupported
 from outgrow.core.sample import MemoryReading
+from outgrow.core.units import MIB
 from outgrow.kernel.files import key_values, processes_below, read, remove_tree, write
 from outgrow.ports import Undo
+
+_ROOM_TO_HOLD = 16 * MIB
+"""What an engine maps into the tasks that it writes down, with room to spare."""
 
 
 class CgroupV2:
@@ -27,6 +31,7 @@ class CgroupV2:
         self.limit = 0
         self._events = -1
         self._high_seen = 0
+        self._raised = 0
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -58,16 +63,25 @@ class CgroupV2:
 
     def set_limit(self, limit: int) -> None:
         self._write("memory.max", str(limit))
-        self.limit = limit
+        self.limit, self._raised = limit, 0
 
     def arm(self, band: int) -> None:
         self._close_events()
+        self._enforce()
         self._write("memory.high", str(self.limit - band))
         self._events = os.open(self.path / "memory.events", os.O_RDONLY | os.O_CLOEXEC)
         self._high_seen = self._high()
 
+    def hold(self) -> None:
+        # memory.high would throttle the engine inside, and every one of its pages be an event.
+        self._close_events()
+        self._write("memory.high", "max")
+        self._raised = _ROOM_TO_HOLD
+        self._write("memory.max", str(self.limit + self._raised))
+
     def disarm(self) -> None:
         self._close_events()
+        self._enforce()
         self._write("memory.high", "max")
 
     def fileno(self) -> int:
@@ -138,6 +152,13 @@ class CgroupV2:
     def remove(self) -> None:
         self._close_events()
         remove_tree(self.path)
+
+    def _enforce(self) -> None:
+        if not self._raised:
+            return
+        # Below its usage the kernel would not refuse, as on v1, but kill.
+        fits = self.usage() < self.limit
+        self.set_limit(self.limit if fits else self.limit + self._raised)
 
     def _high(self) -> int:
         # Through the open descriptor: only reading it re-arms EPOLLPRI.

@@ -98,7 +98,9 @@ def test_a_damaged_exit_record_is_none(data: bytes, tmp_path: Path) -> None:
     assert records.read_exit(tmp_path, 1) is None
 
 
-@pytest.mark.xfail(strict=True, reason="read_exit does not look at the types of the fields")
+@pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="read_exit does not look at the types of the fields"
+)
 @pytest.mark.parametrize("data", [b'{"at": "then", "status": 0}', b'{"at": 1.0, "status": "0"}'])
 def test_an_exit_record_of_other_types_is_none(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "exit-1.json").write_bytes(data)
@@ -232,7 +234,11 @@ def test_nobody_holds_the_lock_of_a_job_that_was_never_run(tmp_path: Path) -> No
         Lock(tmp_path / "never" / "lock")
 
 
-@pytest.mark.xfail(strict=True, reason="is_held takes the lock for a moment to see who has it")
+@pytest.mark.xfail(
+    strict=True,
+    raises=BlockingIOError,
+    reason="is_held takes the lock for a moment to see who has it",
+)
 def test_looking_at_a_lock_never_keeps_another_from_taking_it(tmp_path: Path) -> None:
     looker = (
         "import sys; from pathlib import Path; from outgrow.launcher.records import is_held\n"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import threading
 
+import pytest
+
 from outgrow.launcher.relay import relay
 
 
@@ -46,3 +48,18 @@ def test_it_ends_when_nobody_reads() -> None:
     relay(source, target)  # returns, although its source has not ended
     for descriptor in (source, write_end, target):
         os.close(descriptor)
+
+
+def test_a_write_that_takes_only_a_part_is_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, write_end = os.pipe()
+    read_end, target = os.pipe()
+    os.write(write_end, bytes(range(200)))
+    os.close(write_end)
+    really = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: really(descriptor, data[:7]))
+    relay(source, target)
+    monkeypatch.undo()
+    os.close(target)
+    assert drained(read_end) == bytes(range(200))
+    os.close(source)
+    os.close(read_end)
