@@ -58,9 +58,13 @@ class Board:
 
     def __init__(self, processes: int, descriptor: int = -1) -> None:
         self.processes = processes
-        self.size = 8 * self.ROW * (1 + processes)
-        self._memory = mmap.mmap(descriptor, self.size)
+        self._memory = mmap.mmap(descriptor, self.length(processes))
         self.words = memoryview(self._memory).cast("q")
+
+    @classmethod
+    def length(cls, processes: int) -> int:
+        """Bytes of the page."""
+        return 8 * cls.ROW * (1 + processes)
 
     @property
     def phase(self) -> int:
@@ -70,6 +74,11 @@ class Board:
     @phase.setter
     def phase(self, value: int) -> None:
         self.words[0] = value
+
+    @property
+    def began(self) -> int:
+        """Nanoseconds (CLOCK_MONOTONIC) when it began to grow at its rate."""
+        return self.words[2]
 
     @property
     def hurry(self) -> bool:
@@ -100,6 +109,13 @@ class Board:
         above = min((row[3] for row in rows if row[3]), default=0)
         below = max((row[2] for row in rows if not above or row[2] <= above), default=0)
         return below, above
+
+    def speed(self) -> float | None:
+        """GB/s since it began to grow at its rate; None before then."""
+        seconds = (self.last() - self.began) / 1e9
+        return (
+            (self.bytes() - self.words[3]) / 1e9 / seconds if self.began and seconds > 0 else None
+        )
 
     def last(self) -> int:
         """Nanoseconds (CLOCK_MONOTONIC) of the last sign of life of any process."""
@@ -352,8 +368,8 @@ def grow(options: argparse.Namespace, board: Board, number: int) -> None:
     """The life of one process that grows. Raises OSError, or ValueError for a wrong answer."""
     row = board.row(number)
     block = HUGE if options.huge else SMALL_BLOCK
-    prefill = options.prefill * MIB // board.processes // block
-    count = prefill + -(-options.grow * MIB // board.processes // block)
+    prefill, more = blocks(options.prefill, options.grow, board.processes, block)
+    count = prefill + more
     sink = make_sink(options, number, count * block)
     watch = Watch(row, options.usage, options.threshold)
     row[0] = READY
@@ -386,6 +402,11 @@ def grow(options: argparse.Namespace, board: Board, number: int) -> None:
         raise ValueError(wrong)
 
 
+def blocks(prefill: int, more: int, processes: int, block: int) -> tuple[int, int]:
+    """How many blocks each process prefills, and how many it grows by afterwards."""
+    return prefill * MIB // processes // block, -(-more * MIB // processes // block)
+
+
 def lead(options: argparse.Namespace, board: Board) -> int:
     """Start the processes, take them through the phases, and see them end."""
     children = {}
@@ -397,6 +418,8 @@ def lead(options: argparse.Namespace, board: Board) -> int:
     for state, phase in ((READY, PREFILLING), (PREFILLED, GROWING), (GROWN, CHECKING)):
         if not wait_for(board, state, children):
             break
+        if phase == GROWING:
+            board.words[2], board.words[3] = time.monotonic_ns(), board.bytes()
         board.phase = phase
     failed = False
     while children:

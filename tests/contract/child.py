@@ -19,14 +19,12 @@ for line in sys.stdin:
         for at in range(0, size, 4096):
             block[at] = 1
         KEPT.append(block)
-    elif verb == "empty":
-        KEPT.clear()
     elif verb == "cache":
         # Written and synced here, so that its pages are clean and charged to this cgroup.
-        size, _, path = rest.partition(" ")
-        with open(path, "wb") as file:
-            for _ in range(int(size) >> 20):
-                file.write(bytes(1 << 20))
-            file.flush()
-            os.fsync(file.fileno())
+        length, _, path = rest.partition(" ")
+        with open(path, "wb") as cached:
+            for _ in range(int(length) >> 20):
+                cached.write(bytes(1 << 20))
+            cached.flush()
+            os.fsync(cached.fileno())
     print(verb, flush=True)

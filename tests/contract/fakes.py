@@ -160,6 +160,7 @@ class FakeCgroup:
     _event: int = -1
     _mark: int | None = None
     _backstop: bool = False
+    _raised: int = 0
 
     poll_mask = select.EPOLLIN
 
@@ -181,16 +182,22 @@ class FakeCgroup:
     def set_limit(self, limit: int) -> None:
         if self._own() + self.dirty > limit:
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
-        self.limit, self.waiting = limit, False
+        self.limit, self.waiting, self._raised = limit, False, 0
         self.clean = min(self.clean, limit - self._own() - self.dirty)
 
     def arm(self, band: int) -> None:
         self._close()
+        self._enforce()
         self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._mark, self._backstop = self.limit - band, True
 
+    def hold(self) -> None:
+        self._close()
+        self._raised = 16 * MIB
+
     def disarm(self) -> None:
         self._close()
+        self._enforce()
         self._lift_backstop()
 
     def fileno(self) -> int:
@@ -205,10 +212,11 @@ class FakeCgroup:
     def freeze(self, timeout: float) -> bool:
         self.frozen = True
         if self.waiting:
-            self.set_limit(self.limit + 4 * MIB)
+            self._raised, self.waiting = 4 * MIB, False
         return not self.stuck
 
     def thaw(self) -> None:
+        self._check()
         self.frozen = False
 
     def is_frozen(self) -> bool:
@@ -245,6 +253,10 @@ class FakeCgroup:
 
     # -- what the job does, and whoever applies `undo`
 
+    def enforced(self) -> int:
+        """The limit that the kernel enforces."""
+        return self.limit + self._raised
+
     def write(self, path: str, text: str) -> None:
         """One write of an Undo."""
         match path:
@@ -261,19 +273,19 @@ class FakeCgroup:
             return False
         before = self.usage()
         task.own += size
-        self.clean = max(0, min(self.clean, self.limit - self._own() - self.dirty))
-        if self.usage() > self.limit:
-            task.own -= self.usage() - self.limit
+        self.clean = max(0, min(self.clean, self.enforced() - self._own() - self.dirty))
+        if self.usage() > self.enforced():
+            task.own -= self.usage() - self.enforced()
             self.waiting = True
-            if not self._backstop:
-                self._kill()
         self._note(before)
+        if self.waiting and not self._backstop:
+            self._kill()
         return not self.waiting and not task.ended_by
 
     def read_file(self, size: int) -> None:
         """A task reads a file of `size` bytes that was in no cache."""
         before = self.usage()
-        self.clean = min(self.clean + size, self.limit - self._own() - self.dirty)
+        self.clean = min(self.clean + size, self.enforced() - self._own() - self.dirty)
         self._note(before)
 
     def _note(self, before: int) -> None:
@@ -291,6 +303,11 @@ class FakeCgroup:
         self._backstop = False
         if self.waiting:
             self._kill()
+
+    def _enforce(self) -> None:
+        if self._own() + self.dirty > self.limit:
+            self.limit += self._raised
+        self._raised = 0
 
     def _own(self) -> int:
         return sum(task.own for task in self.tasks)

@@ -136,7 +136,7 @@ def test_it_fires_when_usage_crosses_the_band_and_not_before(
     process.fill(40 * MIB)
     assert not ready(cgroup, 0)
     assert not cgroup.acknowledge()
-    process.begin_to_fill(35 * MIB)  # 75 MiB with what was there, and the interpreter
+    process.begin_to_fill(45 * MIB)
     assert ready(cgroup, SOON)
     assert cgroup.acknowledge()
 
@@ -144,7 +144,7 @@ def test_it_fires_when_usage_crosses_the_band_and_not_before(
 def test_a_child_cgroup_crosses_too(kernel: Kernel, cgroup: Cgroup) -> None:
     process = kernel.process(below="made-by-the-job")
     cgroup.arm(BAND)
-    process.begin_to_fill(78 * MIB)
+    process.begin_to_fill(85 * MIB)
     assert ready(cgroup, SOON)
     assert cgroup.acknowledge()
 
@@ -154,9 +154,9 @@ def test_it_is_armed_anew_for_another_limit(kernel: Kernel, cgroup: Cgroup) -> N
     cgroup.arm(BAND)
     cgroup.set_limit(2 * LIMIT)
     cgroup.arm(BAND)
-    process.fill(78 * MIB)
+    process.fill(85 * MIB)  # across what was the band before
     assert not ready(cgroup, A_MOMENT)
-    process.begin_to_fill(90 * MIB)
+    process.begin_to_fill(95 * MIB)
     assert ready(cgroup, SOON)
 
 
@@ -203,6 +203,35 @@ def test_growth_is_stopped_where_it_crossed(kernel: Kernel, cgroup: Cgroup) -> N
     assert cgroup.oom_kills() == 0
     cgroup.thaw()
     process.finish()
+
+
+def test_held_it_gives_no_notice_and_has_room_for_an_engine(kernel: Kernel, cgroup: Cgroup) -> None:
+    process = kernel.process()
+    cgroup.arm(BAND)
+    process.begin_to_fill(85 * MIB)
+    assert ready(cgroup, SOON)
+    assert cgroup.freeze(SOON) is True
+    cgroup.hold()
+    assert cgroup.fileno() == -1
+    assert cgroup.limit == LIMIT
+    assert kernel.enforced() == LIMIT + 16 * MIB
+    assert cgroup.is_frozen() is True
+    cgroup.disarm()
+    assert cgroup.limit == kernel.enforced() == LIMIT
+    cgroup.thaw()
+    process.finish()
+
+
+def test_a_job_that_used_what_it_was_given_while_held_keeps_it(
+    kernel: Kernel, cgroup: Cgroup
+) -> None:
+    process = kernel.process()
+    cgroup.hold()
+    process.fill(LIMIT + MIB)
+    cgroup.arm(BAND)
+    assert cgroup.limit == kernel.enforced() == LIMIT + 16 * MIB
+    assert cgroup.oom_kills() == 0
+    assert process.runs()
 
 
 def test_a_larger_limit_is_room_to_grow(kernel: Kernel, cgroup: Cgroup) -> None:

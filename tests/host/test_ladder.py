@@ -62,7 +62,7 @@ def test_at_the_cap_the_job_is_saved_and_kept_and_goes_on_with_more(outgrow: Out
     assert job["state"] == "saved"
     assert outgrow.cgroups(job["id"]) == []
 
-    too_small = outgrow("resume", "j", "--memory", "8MiB")
+    too_small = outgrow("resume", "j", "--memory", "48MiB")
     assert too_small.returncode == 2
     assert "cannot hold" in too_small.stderr
     assert outgrow.jobs()["j"]["state"] == "saved"
@@ -124,7 +124,7 @@ def test_after_the_grace_period_comes_the_next_rung(outgrow: Outgrow) -> None:
         ["--memory", "-1GiB"],
         ["--memory", "512MB"],
         ["--memory", "9999999999GiB"],
-        ["--memory", "1MiB"],
+        ["--memory", "8MiB"],
         ["--memory", "lots"],
         ["--memory", "64MiB", "--max-memory", "32MiB"],
         ["--max-memory", "32MiB"],
@@ -150,6 +150,8 @@ def test_what_makes_no_sense_is_refused_before_anything_runs(
 
 
 def test_a_limit_below_what_the_program_needs_to_start(outgrow: Outgrow) -> None:
-    """It is moved until it fits, like every other growth."""
-    done = outgrow("run", "--memory", "4MiB", *MOVE, "--name", "j", "--", *grow(1, 0.1))
-    assert (done.returncode, done.stdout) == (0, "OK\n"), done.stderr
+    """It is moved until it fits, like every other growth, from the first instant on."""
+    program = "b = bytearray(b'x') * (40 << 20); print(len(b) >> 20)"
+    done = outgrow("run", "--memory", "16MiB", *MOVE, "--name", "j", "--", *python(program))
+    assert (done.returncode, done.stdout) == (0, "40\n"), done.stderr
+    assert len(outgrow.story("j")["incarnations"]) >= 2

@@ -95,7 +95,7 @@ class LiveIncarnation:
         """See ports.Runner."""
         self._engine = Future()
         self.init.tell(op="engine", argv=list(argv))
-        timer = self._loop.later(timeout, self._kill_engine)
+        timer = self._loop.later(timeout, self._stop_engine)
         await self._first(self._engine, self.ended)
         timer.cancel()
         if not self._engine.done:
@@ -121,8 +121,8 @@ class LiveIncarnation:
         self._loop.unwatch(self.init.connection.fileno())
         self.init.close()
 
-    def _kill_engine(self) -> None:
-        self.init.tell(op="engine-kill")
+    def _stop_engine(self) -> None:
+        self.init.tell(op="engine-stop")
 
     def _first(self, *futures: Future[Any]) -> Future[None]:
         first: Future[None] = Future()

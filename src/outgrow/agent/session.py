@@ -16,8 +16,9 @@ from outgrow import libc
 from outgrow.agent.control import ControlServer
 from outgrow.agent.host import Host
 from outgrow.agent.incarnation import LiveIncarnation, reap_orphans
-from outgrow.agent.keeper import GRACE, Keeper
+from outgrow.agent.keeper import Keeper
 from outgrow.agent.loop import Loop
+from outgrow.agent.moves import GRACE
 from outgrow.agent.paths import StateDir
 from outgrow.agent.requests import Outcome
 from outgrow.agent.signals import SignalRelay
@@ -216,6 +217,7 @@ class _Session:
         self._host.journal.settle(5.0)
         try:
             cgroup.create(limit)
+            self._keeper.guard_from_the_start(cgroup)
             init = start_init(
                 self._run,
                 1,
@@ -228,7 +230,7 @@ class _Session:
             outcome = await live.started
         except OutgrowError:
             cgroup.remove()
-            self._keeper.settle_end(1, 127 << 8)
+            self._keeper.settle_end(127 << 8)
             raise
         if outcome["event"] == "failed":
             await live.ended
@@ -242,7 +244,7 @@ class _Session:
         self._keeper.remember(last)
         if last.cgroups:
             await self._keeper.clear_away(cgroups.open_cgroup(last.cgroups))
-        await self._keeper.come_back(checkpoint, limit, verify=True)
+        await self._keeper.come_back(checkpoint, limit)
         self._say(f"{self._keeper.job.name} continues with {format_size(limit)}")
 
     async def attach(self, last: Incarnation) -> None:
@@ -275,7 +277,7 @@ class _Session:
     def _command_failed(self, program: str, outcome: dict[str, Any]) -> CommandFailed:
         number = int(outcome.get("errno") or 0)
         status = 127 if number in (2, 20) else 126
-        self._keeper.settle_end(1, status << 8)
+        self._keeper.settle_end(status << 8)
         reason = os.strerror(number) if number else outcome["what"]
         return CommandFailed(f"{program!r} could not be started: {reason}", status)
 

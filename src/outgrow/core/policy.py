@@ -23,8 +23,9 @@ class Action(StrEnum):
     """Do nothing; the kernel's rule stands."""
 
 
-SMALLEST_LIMIT = 4 * MIB
-"""Below this not even a shell starts under a memory cgroup."""
+SMALLEST_LIMIT = 16 * MIB
+"""Below this there is no room for the few MiB that starting a program, or bringing it back, takes
+inside its cgroup."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class LimitPolicy:
     def __post_init__(self) -> None:
         if self.memory < SMALLEST_LIMIT:
             raise Usage(
-                f"--memory {format_size(self.memory)} is less than any program starts with",
+                f"--memory {format_size(self.memory)} is too little to start a program in",
                 remedy=f"give at least {format_size(SMALLEST_LIMIT)}",
             )
         if self.max_memory < self.memory:

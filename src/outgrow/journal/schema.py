@@ -62,16 +62,13 @@ def connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=5, isolation_level=None, check_same_thread=False)
     try:
         path.chmod(0o600)
-        connection.execute("PRAGMA journal_mode = WAL")
+        if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+            connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("BEGIN IMMEDIATE")
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version == 0:
-            for statement in _TABLES.split(";"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-        connection.execute("COMMIT")
+        version = _version_of(connection)
+        if version == 0:  # only then: whoever reads must not wait for a writer that hangs
+            version = _make(connection)
     except sqlite3.DatabaseError as error:
         connection.close()
         raise OutgrowError(
@@ -86,3 +83,18 @@ def connect(path: Path) -> sqlite3.Connection:
             remedy="use that one, or another --state-dir",
         )
     return connection
+
+
+def _version_of(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def _make(connection: sqlite3.Connection) -> int:
+    connection.execute("BEGIN IMMEDIATE")
+    if _version_of(connection) == 0:  # nobody else made them meanwhile
+        for statement in _TABLES.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")
+    return _version_of(connection)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,6 +62,8 @@ def engine_in_child(argv: Sequence[str], join: Sequence[str], *, hand_on: bool) 
         try:
             _join(join)
             _default_signals()
+            # So that `stop_engine` makes its writes fail, and does not kill it.
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             for stream in STREAMS if hand_on else ():
                 os.dup2(stream, INHERITED_AT + stream)
             null = os.open(os.devnull, os.O_RDWR)
@@ -70,6 +73,16 @@ def engine_in_child(argv: Sequence[str], join: Sequence[str], *, hand_on: bool) 
         finally:
             os._exit(127)
     return pid
+
+
+def stop_engine(pid: int) -> None:
+    """Have an engine give up: from now on every write of it fails, as on a full disk, and it takes
+    the way out that it has for that. Killing it instead, in the moment in which it steps one of
+    the job's tasks through a system call, would leave that task on a breakpoint, and kill it."""
+    try:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, 0))
+    except (ProcessLookupError, PermissionError):
+        pass
 
 
 def _become_job(start: Start, join: Sequence[str], keep: int) -> NoReturn:

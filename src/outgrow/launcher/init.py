@@ -23,12 +23,13 @@ from typing import Any, NoReturn
 
 from outgrow import libc
 from outgrow.launcher import records, wire
-from outgrow.launcher.child import Start, engine_in_child, start_in_child
+from outgrow.launcher.child import Start, engine_in_child, start_in_child, stop_engine
 
 HUNG_AFTER = 2.0
 """Seconds without a word from outgrow, with the job frozen, after which it counts as hung."""
-ENGINE_GRACE = 1.0
-"""Seconds that an engine at work gets to finish once outgrow is gone."""
+ENGINE_GIVES_UP = 60.0
+"""Seconds that an engine has to take its own way out; it takes milliseconds. After that it hangs,
+and is killed, which may cost the job its life: so late that only a dead disk explains it."""
 _CGROUP_EMPTIES = 2.0
 _EVERY_OTHER_PROCESS = -1
 
@@ -87,6 +88,7 @@ class Init:
         self._frozen: int | None = None
         """Token of the freeze that outgrow told of, until it thaws."""
         self._let_go: set[int] = set()
+        self._hung = False
         self._heard = time.monotonic()
         self._undo: list[tuple[int, bytes]] = []
         self._set_undo(plan["undo"])
@@ -169,7 +171,7 @@ class Init:
             self._tell(event="started", root=self._root)
         else:
             self._tell(event="engine-ended", status=status)
-        if self._outgrow is None:
+        if self._outgrow is None or self._hung:
             self._give_back()
 
     def _job_ended(self, status: int) -> None:
@@ -268,13 +270,13 @@ class Init:
             case "undo":
                 self._set_undo(message["writes"])
             case "frozen":
-                self._frozen = message["token"]
+                self._frozen, self._hung = message["token"], False
             case "thawed":
                 self._frozen = None
             case "engine":
                 self._engine = engine_in_child(message["argv"], [], hand_on=False)
-            case "engine-kill":
-                self._kill_engine()
+            case "engine-stop":
+                self._stop_engine()
             case "signal":
                 self._signal(message["signal"], group=message["group"])
             case "release":
@@ -335,9 +337,10 @@ class Init:
 
     def _outgrow_is_gone(self) -> None:
         """Let the job go, as if outgrow were not there. An engine at work holds the job's tasks by
-        ptrace: it may finish what is short, and is killed otherwise, which lets them go."""
+        ptrace, and is told to give up; when it has, the job is given back once more."""
         if self._ended:
             return
+        self._hung = True
         if self._frozen is not None:
             self._let_go.add(self._frozen)
             self._tell(event="let-go", token=self._frozen)
@@ -348,7 +351,12 @@ class Init:
             pass  # a full disk must not keep the job frozen
         self._give_back()
         if self._engine and not self._restoring:
-            self._engine_deadline = time.monotonic() + ENGINE_GRACE
+            self._stop_engine()
+
+    def _stop_engine(self) -> None:
+        if self._engine:
+            stop_engine(self._engine)
+            self._engine_deadline = time.monotonic() + ENGINE_GIVES_UP
 
     def _kill_engine(self) -> None:
         self._engine_deadline = None

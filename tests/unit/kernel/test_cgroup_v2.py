@@ -141,6 +141,44 @@ def test_disarming_gives_the_limit_back_and_leaves_no_descriptor(
     assert os.listdir("/proc/self/fd") == before
 
 
+def test_an_engine_at_work_has_room_and_gives_no_notice(
+    cgroup: CgroupV2, writes: KernelWrites
+) -> None:
+    cgroup.arm(BAND)
+    writes.seen.clear()
+    cgroup.hold()
+    assert writes.seen == [("memory.high", "max"), ("memory.max", str(LIMIT + 16 * MIB))]
+    assert cgroup.fileno() == -1
+    assert cgroup.limit == LIMIT
+
+
+@pytest.mark.parametrize("end", ["arm", "disarm"])
+def test_what_ends_the_holding_enforces_the_limit_again(
+    cgroup: CgroupV2, writes: KernelWrites, end: str
+) -> None:
+    cgroup.hold()
+    writes.seen.clear()
+    if end == "arm":
+        cgroup.arm(BAND)
+    else:
+        cgroup.disarm()
+    assert writes.seen[0] == ("memory.max", str(LIMIT))
+    assert cgroup.limit == LIMIT
+
+
+@pytest.mark.parametrize("usage", [LIMIT, LIMIT + 4 * MIB])
+def test_a_job_that_used_the_room_keeps_it_and_is_not_killed_for_it(
+    cgroup: CgroupV2, writes: KernelWrites, usage: int
+) -> None:
+    cgroup.hold()
+    say(cgroup, "memory.current", f"{usage}\n")
+    writes.seen.clear()
+    cgroup.arm(BAND)
+    assert cgroup.limit == LIMIT + 16 * MIB
+    assert ("memory.max", str(LIMIT)) not in writes.seen
+    assert writes.seen[-1] == ("memory.high", str(LIMIT + 16 * MIB - BAND))
+
+
 def test_frozen_is_what_the_events_say(cgroup: CgroupV2, writes: KernelWrites) -> None:
     writes.after["cgroup.freeze", "1"] = lambda: say(
         cgroup, "cgroup.events", "populated 1\nfrozen 1\n"

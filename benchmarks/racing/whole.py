@@ -1,0 +1,92 @@
+"""The whole product on one real job: `outgrow run --on-limit move`, as a user starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from frame import Row
+from racing.cases import MIB, Case
+from racing.guarded import LONGEST
+from racing.jobs import command, expected
+from racing.place import Place, warm
+from racing.rows import new_row
+
+_KILLED = 137
+
+
+def race(case: Case, place: Place) -> Row:
+    """Run the case; its row. The state directory is on a tmpfs, so that the disk's speed, which is
+    no part of the race, is left out."""
+    row = new_row(case, place.version)
+    warm(case.limit * 5 // 4 + (1 << 29))
+    state = place.small / "state"
+    began = time.monotonic()
+    run = [
+        *("run", "--state-dir", str(state), "--name", "race", "--on-limit", "move"),
+        *("--memory", f"{case.limit // MIB}MiB", "--max-memory", f"{8 * case.limit // MIB}MiB"),
+        *("--", *command(case, place)),
+    ]
+    done = _outgrow(run)
+    row["seconds"] = time.monotonic() - began
+    try:
+        story = json.loads(_outgrow(["show", "race", "--json", "--state-dir", str(state)]).stdout)
+        _tell(row, case, story)
+        row["killed"] = int(done.returncode == _KILLED or "the kernel killed" in story["reason"])
+    finally:
+        _outgrow(["kill", "race", "--state-dir", str(state)])
+        _outgrow(["forget", "race", "--force", "--state-dir", str(state)])
+        subprocess.run(["rm", "-rf", str(state)], check=True)
+    row["right"] = done.returncode == 0 and done.stdout == expected(case, place)
+    row["note"] = done.stderr.strip().partition("\n")[0]
+    place.clean()
+    return row
+
+
+def _tell(row: Row, case: Case, story: dict[str, Any]) -> None:
+    outcomes = [save["outcome"] for save in story["saves"]]
+    row["moves"] = outcomes.count("moved")
+    row["held"] = outcomes.count("thawed")
+    if case.grows:
+        row["saved"] = bool(outcomes) and set(outcomes) <= {"moved"}
+    else:
+        row["false_alarm"] = bool(set(outcomes) - {"thawed"})
+    saves = [save for save in story["saves"] if save["outcome"] != "thawed"]
+    if saves:
+        row["event_to_frozen_ms"] = max(save["freeze_seconds"] for save in saves) * 1e3
+        row["paused_seconds"] = max(save["paused_seconds"] for save in saves)
+    if saves and case.grows:
+        first = story["incarnations"][0]
+        row["overshoot_mib"] = (first["peak_bytes"] - case.mark) / MIB
+        row["at_limit"] = first["peak_bytes"] >= case.limit
+
+
+def _outgrow(words: list[str]) -> subprocess.CompletedProcess[str]:
+    """As a user would: of ordinary priority, in a session of its own."""
+    source = Path(__file__).parents[2] / "src"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "outgrow", *words],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(source), *filter(None, sys.path)])},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=_of_ordinary_priority,
+    )
+    try:
+        out, err = process.communicate(timeout=LONGEST)
+    except BaseException:
+        process.terminate()  # outgrow passes it on, and ends when the job has
+        process.wait(30)
+        raise
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
+def _of_ordinary_priority() -> None:
+    os.setpriority(os.PRIO_PROCESS, 0, 0)

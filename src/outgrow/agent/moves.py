@@ -1,0 +1,191 @@
+"""Saving a job, giving its memory back, and carrying it on: the ways from memory to disk and back.
+
+The steps themselves are in agent/rescue.py; this decides what follows when one fails.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from outgrow.agent.custody import Custody
+from outgrow.agent.incarnation import LiveIncarnation
+from outgrow.agent.requests import Outcome
+from outgrow.agent.rescue import Saved
+from outgrow.core.errors import CannotSave, OutgrowError, Transient
+from outgrow.core.job import Incarnation, SaveRecord
+from outgrow.core.lifecycle import State
+from outgrow.core.units import format_option, format_seconds, format_size
+
+GRACE = 5.0
+"""Seconds that what a job leaves in the background has between SIGTERM and SIGKILL."""
+_LOOK_FOR_ROOM = 1.0
+_STOPPED_WHILE_WAITING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+AS_ASKED = "as asked"
+
+
+class Moves:
+    """`interrupted` tells whether a job that waits on disk should stop waiting."""
+
+    def __init__(self, custody: Custody, interrupted: Callable[[], bool]) -> None:
+        self._custody = custody
+        self._host = custody.host
+        self._chronicle = custody.chronicle
+        self._interrupted = interrupted
+        self._told_to_stop = False
+
+    def take_signal(self, number: int) -> bool:
+        """Whether the signal was meant for the waiting, and not for the job."""
+        if self._custody.job.state is State.QUEUED and number in _STOPPED_WHILE_WAITING:
+            self._told_to_stop = True
+            return True
+        return False
+
+    async def save(self, record: SaveRecord) -> Saved:
+        """Write down a job that stands frozen. Raises OutgrowError: it still stands then, and no
+        draft is left."""
+        self._chronicle.to(State.SAVING)
+        try:
+            saved = await self._custody.rescue.save(self._custody.the_living(), record)
+        except OutgrowError as error:
+            self._chronicle.end_save(record, "thawed", str(error))
+            self._chronicle.back_to(State.FROZEN)
+            raise
+        self._chronicle.to(State.SAVED)
+        return saved
+
+    def keep_running(self, saved: Saved) -> None:
+        """The job was saved and runs on."""
+        self._chronicle.end_save(saved.record, "saved")
+        self._custody.run_on("saved")
+        self._drop_checkpoints_before(saved.checkpoint.number)
+
+    async def move(self, saved: Saved, limit: int) -> Outcome | None:
+        """Release a saved job and carry it on under `limit`. An Outcome when it had to stay on
+        disk. Raises CannotSave, and it runs on where it is, when it cannot be released."""
+        before = self._custody.the_living().cgroup.limit
+        record = await self._release(saved)
+        waiting = self._host.clock.monotonic()
+        if not await self._wait_for_room(limit):
+            return self._kept(record, limit, "it was stopped while it waited for room")
+        resuming = self._host.clock.monotonic()
+        try:
+            await self._come_back_twice(saved.checkpoint.number, limit)
+        except OutgrowError as error:
+            return self._kept(record, limit, str(error))
+        record = self._chronicle.end_save(
+            replace(
+                record,
+                wait_seconds=resuming - waiting,
+                resume_seconds=self._host.clock.monotonic() - resuming,
+            ),
+            "moved",
+        )
+        why = "reached" if record.cause == "limit" else "was moved from"
+        self._custody.say(
+            f"{self._custody.job.name} {why} {format_size(before)};"
+            f" saved {format_size(record.size)} and continues with {format_size(limit)},"
+            f" {format_seconds(record.paused_seconds)} paused, nothing lost"
+        )
+        return None
+
+    async def keep_on_disk(self, saved: Saved, reason: str) -> Outcome:
+        """Release a saved job, and leave it at that. Raises CannotSave as `move` does."""
+        limit = self._custody.the_living().cgroup.limit
+        return self._kept(await self._release(saved), limit, reason)
+
+    async def come_back(self, checkpoint: int, limit: int, *, verify: bool) -> None:
+        """Bring the job back from a checkpoint under `limit`. Raises OutgrowError; the job is on
+        disk as before then."""
+        last = self._chronicle.incarnation
+        number = (last.number if last else 0) + 1
+        cgroup = self._host.hierarchies.cgroup(f"{self._custody.job.id}-{number}")
+        self._chronicle.to(State.RESUMING)
+        cgroup.create(limit)
+        incarnation = Incarnation(
+            self._custody.job.id,
+            number,
+            limit,
+            time.time(),
+            first_limit=limit,
+            cgroups=cgroup.paths,
+        )
+        try:
+            live = await self._custody.rescue.resume(
+                checkpoint,
+                incarnation,
+                cgroup,
+                self._custody.streams.descriptors,
+                grace=GRACE,
+                verify=verify,
+            )
+        except OutgrowError as error:
+            await self._custody.rescue.remove_cgroup(cgroup)
+            self._chronicle.event("resume-failed", incarnation=number, reason=str(error))
+            self._chronicle.to(State.RELEASED)
+            raise
+        self._custody.take(live, _as_it_came(incarnation, live))
+        self._drop_checkpoints_before(checkpoint)
+
+    async def _release(self, saved: Saved) -> SaveRecord:
+        custody, live = self._custody, self._custody.the_living()
+        custody.stop_watching()
+        peak = live.cgroup.peak()
+        try:
+            record = await custody.rescue.release(live, saved)
+        except CannotSave:
+            custody.sampler.follow(live.cgroup, live.number)
+            self._chronicle.end_save(saved.record, "thawed", "it ran on")
+            if live.alive:
+                custody.run_on("it ran on while it was being saved")
+            raise
+        live.close()
+        self._chronicle.end_incarnation("released", peak)
+        self._chronicle.to(State.RELEASED)
+        return record
+
+    async def _come_back_twice(self, checkpoint: int, limit: int) -> None:
+        try:
+            await self.come_back(checkpoint, limit, verify=False)
+        except Transient:
+            await self.come_back(checkpoint, limit, verify=True)
+
+    async def _wait_for_room(self, needed: int) -> bool:
+        """Until this host has `needed` bytes for the job; False when it was told to stop."""
+        scheduler, told = self._host.scheduler, False
+        while scheduler.room() < min(needed, scheduler.cap()):
+            if not told:
+                told = True
+                self._chronicle.to(State.QUEUED)
+                self._custody.rescue.step("queued", needed=needed)
+                self._custody.say(
+                    f"{self._custody.job.name} waits, saved on disk, until this host has"
+                    f" {format_size(needed)}"
+                )
+            await self._custody.loop.sleep(_LOOK_FOR_ROOM)
+            if self._told_to_stop or self._interrupted():
+                self._chronicle.to(State.RELEASED)
+                return False
+        return True
+
+    def _kept(self, record: SaveRecord, limit: int, reason: str) -> Outcome:
+        self._chronicle.end_save(record, "kept", reason)
+        self._chronicle.set_job(reason=reason)
+        job = self._custody.job
+        more = "" if reason == AS_ASKED else f" --memory {format_option(2 * limit)}"
+        return Outcome(
+            None,
+            f"{job.name} is saved and kept ({reason}); nothing is lost;"
+            f" go on with: outgrow resume {job.id}{more}",
+        )
+
+    def _drop_checkpoints_before(self, number: int) -> None:
+        # In a thread: removing gigabytes takes time, in which the guard must not be blind.
+        self._custody.loop.in_thread(lambda: self._custody.delete_checkpoints(before=number))
+
+
+def _as_it_came(incarnation: Incarnation, live: LiveIncarnation) -> Incarnation:
+    streams = tuple((stream.stream, stream.key) for stream in live.streams)
+    return replace(incarnation, init_pid=live.init.pid, streams=streams)
