@@ -23,9 +23,8 @@ print(digest.hexdigest(), len(blocks))
 
 KILLED = f"""
 {OUTGROW}
-OUTGROW_FAULT=kill@frozen setsid outgrow run --memory 100MiB --on-limit move --name killed -- \\
-    {GROW} 85 --seconds 2 >/data/killed.out 2>&1
-echo "status $?"
+( OUTGROW_FAULT=kill@frozen setsid outgrow run --memory 100MiB --on-limit move --name killed -- \\
+    {GROW} 85 --seconds 2 >/data/killed.out 2>&1; echo "status $?" ) 2>/dev/null
 path=$(echo /sys/fs/cgroup/outgrow/*-1)
 for i in $(seq 40); do [ "$(cat $path/cgroup.freeze)" = 0 ] && break; sleep 0.1; done
 echo "frozen $(cat $path/cgroup.freeze) high $(cat $path/memory.high)"

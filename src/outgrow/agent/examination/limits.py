@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from outgrow.agent.examination.findings import Finding, missing, ok, untried
 from outgrow.core.errors import Unsupported
 from outgrow.core.units import MIB, format_size
 from outgrow.kernel.cgroups import Hierarchies
+from outgrow.launcher.program import own_program
 from outgrow.ports import Cgroup
 
 _LIMIT = 64 * MIB
@@ -23,6 +23,10 @@ _BEYOND = 96
 _PATIENCE = 5.0
 """Seconds for what takes milliseconds."""
 _STILL = 0.02
+"""Seconds in which a process that runs grows by tens of MiB."""
+_NOISE = MIB
+"""Bytes by which a cgroup's usage moves although no task runs: the kernel charges in batches per
+CPU, and settles them when it likes (memcg_stock, mm/memcontrol.c)."""
 _HOLDS = 0.3
 """Seconds without a kill, at the limit, after which growth counts as held."""
 
@@ -84,9 +88,9 @@ def _outgrow(cgroup: Cgroup, filler: subprocess.Popen[bytes]) -> list[Finding]:
         f" {format_size(_BAND)} used",
     )
     time.sleep(_STILL)
-    stood = frozen and cgroup.usage() == usage
+    stood = frozen and cgroup.usage() <= usage + _NOISE
     cgroup.thaw()
-    went_on = _grows_past(cgroup, filler, usage)
+    went_on = _grows_past(cgroup, filler, usage + _NOISE)
     if not stood:
         freezer = missing("freezer", "tasks ran on while they should have stood", _REPORT)
     elif not went_on:
@@ -134,7 +138,7 @@ def _filler(cgroup: Cgroup) -> Iterator[subprocess.Popen[bytes]]:
     """A process in `cgroup` that grows when it is told."""
     module = "outgrow.agent.examination.filler"
     filler = subprocess.Popen(
-        [sys.executable, "-I", "-m", module, *cgroup.join_files, str(_BEYOND)],
+        own_program(module, *cgroup.join_files, str(_BEYOND)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

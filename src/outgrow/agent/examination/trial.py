@@ -7,7 +7,6 @@ import os
 import select
 import shutil
 import signal
-import sys
 import tempfile
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ from outgrow.kernel.cgroups import Hierarchies
 from outgrow.launcher.child import Start
 from outgrow.launcher.handle import inherited_streams, start_init
 from outgrow.launcher.pids import last_pid_before_gap
+from outgrow.launcher.program import own_program
 from outgrow.launcher.streams import external_key
 from outgrow.ports import Cgroup, DumpRequest, Engine, StreamKey
 
@@ -223,7 +223,7 @@ class _Trial:
 def _how_to_start(kinds: Sequence[str]) -> Start:
     module = "outgrow.agent.examination.subject"
     return Start(
-        argv=[sys.executable, "-I", "-m", module, *kinds],
+        argv=own_program(module, *kinds),
         directory="/",
         environment={"PATH": os.defpath},
         uid=os.getuid(),
