@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import frame
-from outgrow.agent import session
-from outgrow.core.errors import OutgrowError
 from racing import alone, cases, guarded, tables, whole
 from racing.cases import Case, Way
 from racing.place import Place
+
+from outgrow.agent import session
+from outgrow.core.errors import OutgrowError
 
 STREAM_MIB = 512
 """Four times the limit under which it is streamed."""
@@ -29,7 +30,7 @@ def main() -> int:
     options = parse()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if options.vm:
-        from racing import machine
+        from racing import machine  # noqa: PLC0415 - it needs tests/, which the machine has not
 
         return machine.main(options)
     if os.geteuid() != 0:

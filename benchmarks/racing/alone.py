@@ -7,10 +7,11 @@ import select
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from frame import Row
+
 from outgrow.kernel.proc import memory_total_and_available
 from racing.cases import Case, Way
 from racing.guarded import LONGEST
@@ -61,7 +62,7 @@ def _run(row: Row, case: Case, place: Place) -> None:
 
 
 @contextmanager
-def earlyoom() -> Iterator[object]:
+def earlyoom() -> Iterator[Callable[[], str]]:
     """earlyoom as Debian starts it, reporting each second; gives a function that says what it has
     said so far. Raises Absent."""
     program = shutil.which("earlyoom")
@@ -82,7 +83,7 @@ def earlyoom() -> Iterator[object]:
 
     def said(patience: float = 0.0) -> str:
         while select.select([stream], [], [], patience)[0]:
-            piece = stream.read1(65536).decode(errors="replace")  # type: ignore[attr-defined]
+            piece = stream.read1(65536).decode(errors="replace")
             lines.append(piece)
             if not piece or "mem avail" in piece:
                 break

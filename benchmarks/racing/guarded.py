@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import growth
 from frame import Row
+
 from outgrow.agent.guard import Guard, Stopped
 from outgrow.agent.loop import Future, Loop
 from outgrow.core.decide import only_dirty_cache

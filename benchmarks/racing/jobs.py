@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import growth
+
 from outgrow.kernel.cgroup_v1 import CgroupV1
 from outgrow.kernel.cgroup_v2 import CgroupV2
 from racing.cases import MIB, Case

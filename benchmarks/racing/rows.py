@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from frame import Row
+
 from racing.cases import Case
 
 

@@ -7,6 +7,7 @@ from itertools import groupby
 
 import frame
 from frame import Goal, Row
+
 from racing.cases import STREAMS, Way
 
 LATENCY = 10.0

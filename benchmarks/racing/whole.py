@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from frame import Row
+
 from racing.cases import MIB, Case
 from racing.guarded import LONGEST
 from racing.jobs import command, expected
@@ -18,6 +19,7 @@ from racing.place import Place, warm
 from racing.rows import new_row
 
 _KILLED = 137
+_OF_ORDINARY_PRIORITY = 'renice -n 0 -p $$ > /dev/null; exec "$0" "$@"'
 
 
 def race(case: Case, place: Place) -> Row:
@@ -70,14 +72,13 @@ def _outgrow(words: list[str]) -> subprocess.CompletedProcess[str]:
     """As a user would: of ordinary priority, in a session of its own."""
     source = Path(__file__).parents[2] / "src"
     process = subprocess.Popen(
-        [sys.executable, "-m", "outgrow", *words],
+        ["/bin/sh", "-c", _OF_ORDINARY_PRIORITY, sys.executable, "-m", "outgrow", *words],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(source), *filter(None, sys.path)])},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=_of_ordinary_priority,
     )
     try:
         out, err = process.communicate(timeout=LONGEST)
@@ -86,7 +87,3 @@ def _outgrow(words: list[str]) -> subprocess.CompletedProcess[str]:
         process.wait(30)
         raise
     return subprocess.CompletedProcess(words, process.returncode, out, err)
-
-
-def _of_ordinary_priority() -> None:
-    os.setpriority(os.PRIO_PROCESS, 0, 0)

@@ -79,7 +79,7 @@ class Machine:
     """Where each boot gets a folder of its own; only its console's log is left there."""
 
     memory_mib: int = 3072
-    cpus: int = 2
+    cpus: int = 1
 
     disk_mib: int = 4096
     """Size of the disk on /data; a sparse file, so it takes what is written to it."""
@@ -130,7 +130,7 @@ class Machine:
         the same machine everywhere is worth more than a fast one somewhere."""
         return [
             "qemu-system-x86_64",
-            *("-accel", "tcg,thread=multi", "-cpu", "max"),
+            *("-accel", "tcg,thread=single", "-cpu", "max"),
             *("-m", str(self.memory_mib), "-smp", str(self.cpus)),
             *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
             *("-serial", f"file:{console}"),

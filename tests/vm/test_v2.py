@@ -87,6 +87,15 @@ SCRIPTS = {
         timeout=180,
     ),
     "killed": Script(KILLED, timeout=180),
+    "stopped": Script(
+        f"{OUTGROW} cd /data; (outgrow run --memory 100MiB --name stopped -- python3 -c '"
+        'import os; open("on", "w"); os.kill(os.getpid(), 19); print("went on")\' >out &);'
+        " until [ -e on ]; do sleep 0.2; done; sleep 1;"
+        " outgrow move stopped --memory 120MiB; sleep 1;"
+        " kill -CONT $(cat /sys/fs/cgroup/outgrow/*-2/cgroup.procs);"
+        " for i in $(seq 50); do grep -q went out && break; sleep 0.1; done; cat out",
+        timeout=90,
+    ),
     "left": Script("find /sys/fs/cgroup/outgrow -mindepth 1 -type d", timeout=20),
 }
 
@@ -172,6 +181,13 @@ def test_outgrow_is_killed_with_the_job_frozen(results: dict[str, Result]) -> No
     lines, story = _story(results["killed"])
     assert lines == ["status 137", "frozen 0 high max", "OK"]
     assert (story["state"], story["exit_status"]) == ("ended", 0)
+
+
+def test_a_stopped_job_is_moved_and_stays_stopped(results: dict[str, Result]) -> None:
+    assert results["stopped"].check().splitlines() == [
+        "stopped continues with 120 MiB",
+        "went on",
+    ]
 
 
 def test_nothing_is_left(results: dict[str, Result]) -> None:

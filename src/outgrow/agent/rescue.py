@@ -14,7 +14,7 @@ from pathlib import Path
 from outgrow.agent import faults
 from outgrow.agent.host import Host
 from outgrow.agent.incarnation import LiveIncarnation
-from outgrow.agent.loop import Loop
+from outgrow.agent.loop import Future, Loop
 from outgrow.core.errors import CannotSave, OutgrowError, Transient
 from outgrow.core.job import Checkpoint, Incarnation, Job, SaveRecord
 from outgrow.core.units import MIB, format_size
@@ -26,6 +26,7 @@ from outgrow.launcher.streams import external_key
 from outgrow.ports import Cgroup, Description, Draft, DumpRequest, StreamKey
 
 _DUMP_TIMEOUT = 3600.0
+_LOOK_AT_TRACING = 0.1
 _IMAGE_OVERHEAD = 16 * MIB
 """What a checkpoint has beside the job's pages: CRIU's other images, its log, the manifest."""
 
@@ -68,7 +69,10 @@ class Rescue:
         try:
             self.step("dumping", checkpoint=draft.number)
             description = self._describe(live, draft, reading.usage)
-            await self._host.engine.dump(self._dump_request(live, draft), live)
+            request = self._dump_request(live, draft)
+            dump = self._loop.spawn(self._host.engine.dump(request, live))
+            self._loop.spawn(self._let_stopped_tasks_be_traced(live, dump))
+            await dump
             dumped = self._host.clock.monotonic()
             self.step("dumped")
             self._check_still_frozen(live)
@@ -180,6 +184,17 @@ class Rescue:
             )
         self.step("resumed", incarnation=number)
         return live
+
+    async def _let_stopped_tasks_be_traced(self, live: LiveIncarnation, dump: Future[None]) -> None:
+        """The engine thaws the job itself once it holds all of its tasks; one that a signal had
+        stopped it cannot get hold of before that. Then it is thawed at once: the others are held
+        already, or will be in a moment."""
+        pids = live.cgroup.processes()
+        while not dump.done:
+            await self._loop.sleep(_LOOK_AT_TRACING)
+            if not dump.done and any(proc.hinders_its_tracer(pid) for pid in pids):
+                self.step("thawed-for-tracing")
+                live.cgroup.thaw()
 
     def _dump_request(self, live: LiveIncarnation, draft: Draft) -> DumpRequest:
         return DumpRequest(

@@ -40,6 +40,19 @@ def namespace_ids(pid: int, proc: Path = PROC) -> set[int]:
     return found
 
 
+def hinders_its_tracer(pid: int, proc: Path = PROC) -> bool:
+    """Whether a task that was stopped by a signal, and frozen as well, keeps a tracer waiting.
+
+    PTRACE_SEIZE of a stopped task waits until it has gone over into the traced state
+    (JOBCTL_TRAPPING, kernel/ptrace.c), which it cannot while a cgroup v1 freezer holds it.
+    """
+    try:
+        traced = re.search(r"^TracerPid:\s*([1-9])", read(proc / str(pid) / "status"), re.MULTILINE)
+        return traced is not None and read(proc / str(pid) / "wchan") == "do_signal_stop"
+    except OSError:
+        return False
+
+
 def has_tcp_connection(pids: list[int], proc: Path = PROC) -> bool:
     """Whether any of the processes holds a TCP socket that is not only listening."""
     sockets: set[str] = set()
