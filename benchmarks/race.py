@@ -23,7 +23,7 @@ from outgrow.agent import session
 from outgrow.core.errors import OutgrowError
 
 STREAM_MIB = 512
-"""Four times the limit under which it is streamed."""
+"""Four times the limit under which it is streamed; under emulation twice."""
 
 
 def main() -> int:
@@ -39,7 +39,8 @@ def main() -> int:
     session._become_reliable()
     load = frame.Load()
     try:
-        with Place(options.disk, STREAM_MIB) as place:
+        size = STREAM_MIB // 2 if options.emulated else STREAM_MIB
+        with Place(options.disk, size, warm=not options.emulated) as place:
             report = run(plan(options), place)
             version = place.version
     except OutgrowError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import select
 import shutil
@@ -15,8 +16,8 @@ from frame import Row
 from outgrow.kernel.proc import memory_total_and_available
 from racing.cases import Case, Way
 from racing.guarded import LONGEST
-from racing.jobs import expected, started
-from racing.place import Place, warm
+from racing.jobs import SPARE, expected, started
+from racing.place import Place
 from racing.rows import new_row
 
 _STARTS = 5.0
@@ -32,7 +33,7 @@ class Absent(Exception):
 def race(case: Case, place: Place) -> Row:
     """Run the case; its row. Nothing is saved: what is seen is who was killed, and by whom."""
     row = new_row(case, place.version)
-    warm(case.limit * 5 // 4 + (1 << 29))
+    place.warm(case.limit * 5 // 4 + SPARE)
     began = time.monotonic()
     try:
         if case.way is Way.EARLYOOM:
@@ -83,7 +84,7 @@ def earlyoom() -> Iterator[Callable[[], str]]:
 
     def said(patience: float = 0.0) -> str:
         while select.select([stream], [], [], patience)[0]:
-            piece = stream.read1(65536).decode(errors="replace")
+            piece = os.read(stream.fileno(), 65536).decode(errors="replace")
             lines.append(piece)
             if not piece or "mem avail" in piece:
                 break

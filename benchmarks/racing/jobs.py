@@ -22,6 +22,8 @@ MARGIN = 16 * MIB
 """Growth at the case's rate begins this far below the mark."""
 BEYOND = 128 * MIB
 """A job takes this much more than its limit, so that nothing but a larger one can hold it."""
+SPARE = 512 * MIB
+"""Warm memory for what a job needs beyond a quarter more than its limit: interpreters, buffers."""
 JOIN = 'for file in $0; do echo 0 > "$file"; done; exec "$@"'
 
 

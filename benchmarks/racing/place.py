@@ -30,11 +30,12 @@ class Place:
     """A folder on a tmpfs of its own, one on a tmpfs with huge pages, and one on disk; all of it
     is gone when the context is left, whatever happened."""
 
-    def __init__(self, disk: Path, stream_mib: int) -> None:
+    def __init__(self, disk: Path, stream_mib: int, *, warm: bool) -> None:
         self._hierarchies = find_hierarchies()
         self._numbers = itertools.count(1)
         self._mounted: list[Path] = []
         self._stream_mib = stream_mib
+        self._warm = warm
         self.stream_sums: dict[str, int] = {}
         self.root = Path(tempfile.mkdtemp(prefix="outgrow-race-"))
         self.disk = Path(tempfile.mkdtemp(prefix="outgrow-race-", dir=disk))
@@ -93,6 +94,18 @@ class Place:
                 if file.is_file() and file != self.stream and not file.name.startswith("source-"):
                     file.unlink()
 
+    def warm(self, size: int) -> None:
+        """Touch and free `size` bytes. A virtual machine's host takes freed memory back after some
+        seconds, and its first touch is then 10 times slower: that would not be a fast job."""
+        pid = os.fork() if self._warm else 0
+        if pid:
+            os.waitpid(pid, 0)
+        elif self._warm:
+            memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            memory.madvise(mmap.MADV_HUGEPAGE)
+            ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(memory)), 1, size)
+            os._exit(0)
+
     def cold_stream(self) -> Path:
         """A file to stream, of which no page is in memory."""
         if not self.stream_sums:
@@ -114,18 +127,6 @@ class Place:
                 first = zlib.crc32(bytes(MIB), first)
         self.stream_sums = {kind: whole for kind in ("read a file", "map a file", "copy a file")}
         self.stream_sums["write a file"] = first  # over and over the first piece, which is zeros
-
-
-def warm(size: int) -> None:
-    """Touch and free `size` bytes. A virtual machine's host takes freed memory back after some
-    seconds, and its first touch is then 10 times slower: that would not be a fast job."""
-    pid = os.fork()
-    if pid == 0:
-        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        memory.madvise(mmap.MADV_HUGEPAGE)
-        ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(memory)), 1, size)
-        os._exit(0)
-    os.waitpid(pid, 0)
 
 
 def _empty(cgroup: CgroupV1 | CgroupV2) -> None:

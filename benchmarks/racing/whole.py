@@ -14,8 +14,8 @@ from frame import Row
 
 from racing.cases import MIB, Case
 from racing.guarded import LONGEST
-from racing.jobs import command, expected
-from racing.place import Place, warm
+from racing.jobs import SPARE, command, expected
+from racing.place import Place
 from racing.rows import new_row
 
 _KILLED = 137
@@ -26,7 +26,7 @@ def race(case: Case, place: Place) -> Row:
     """Run the case; its row. The state directory is on a tmpfs, so that the disk's speed, which is
     no part of the race, is left out."""
     row = new_row(case, place.version)
-    warm(case.limit * 5 // 4 + (1 << 29))
+    place.warm(case.limit * 5 // 4 + SPARE)
     state = place.small / "state"
     began = time.monotonic()
     run = [

@@ -48,6 +48,7 @@ class LiveIncarnation:
         self._run_dir = run_dir
         self._engine: Future[int] = Future()
         self._token = 0
+        self._told_status: int | None = None
         self._heart: Timer | None = None
         loop.watch(init.pidfd, select.EPOLLIN, self._init_is_gone)
         loop.watch(init.connection.fileno(), select.EPOLLIN, self._init_speaks)
@@ -57,13 +58,10 @@ class LiveIncarnation:
         """Whether PID 1 is there."""
         return not self.ended.done
 
-    def exit_record(self) -> records.ExitRecord | None:
-        """How it ended."""
-        return records.read_exit(self._run_dir, self.number)
-
-    def ran_on(self) -> float | None:
-        """When the watchdog last let the job go, by the record on disk."""
-        return records.read_ran_on(self._run_dir, self.number)
+    def wait_status(self) -> int | None:
+        """How the job's first process ended, as of wait(2); None when nobody could say."""
+        record = records.read_exit(self._run_dir, self.number)
+        return self._told_status if record is None else record.status
 
     def tell_frozen(self) -> None:
         """PID 1 watches from here on that this process does not die or hang on it."""
@@ -111,7 +109,7 @@ class LiveIncarnation:
         await self._first(self.ended, self.refused)
         if not self.ended.done:
             return False
-        record = self.exit_record()
+        record = records.read_exit(self._run_dir, self.number)
         return record is not None and record.released == checkpoint
 
     def close(self) -> None:
@@ -164,6 +162,8 @@ class LiveIncarnation:
                     self._engine.set(message["status"])
                 case "refused":
                     self.refused.set(message)
+                case "ended":
+                    self._told_status = message["status"]
                 case "let-go":
                     self.let_go = True
         return messages is not None

@@ -207,12 +207,11 @@ class Keeper:
     async def _ended(self) -> Outcome:
         live = self._custody.the_living()
         self._custody.stop_watching()
-        record = live.exit_record()
+        status = live.wait_status()
         peak, oom_kills = live.cgroup.peak(), live.cgroup.oom_kills()
         live.close()
         self._custody.live = None
         await self._custody.rescue.remove_cgroup(live.cgroup)
-        status = None if record is None else record.status
         return self.settle_end(status, peak=peak, oom_kills=oom_kills)
 
     def settle_end(self, wait_status: int | None, *, peak: int = 0, oom_kills: int = 0) -> Outcome:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -62,14 +63,14 @@ def _demo(folder: Path, scale: float, svg_path: Path) -> int:
         alone = _bare(hierarchies, "1/3 alone, with enough memory", "alone", argv, NO_LIMIT)
         killed = _bare(hierarchies, "2/3 without outgrow", "without", argv, _LIMIT)
         rescued = _with_outgrow(folder, argv)
+    same = alone.status == rescued.status == 0 and alone.output == rescued.output
     stories = [
         _story(alone, "Alone, with enough memory", f"answer in {format_seconds(alone.seconds)}"),
         _story(killed, f"Under {format_size(_LIMIT)}, without outgrow", _fate(killed)),
-        rescued.story,
+        replace(rescued.story, caption=rescued.caption(same)),
     ]
     for story in stories:
         _show(story)
-    same = alone.status == rescued.status == 0 and alone.output == rescued.output
     _summary(alone, killed, rescued)
     svg_path.write_text(svg.render(stories), encoding="utf-8")
     click.echo(f"\npicture: {svg_path}")
@@ -103,8 +104,14 @@ class _Rescued:
             jobs,
             view,
             title=f"Under {format_size(_LIMIT)}, with outgrow",
-            caption=f"moved {len(self.saves)} times, paused {format_seconds(self.paused)} in all,"
-            f" {format_seconds(self.lost)} of work lost, same answer",
+        )
+
+    def caption(self, same: bool) -> str:
+        """What is to be said of it."""
+        return (
+            f"moved {len(self.saves)} times, paused {format_seconds(self.paused)} in all,"
+            f" {format_seconds(self.lost)} of work lost,"
+            f" {'the same answer' if same else 'ANOTHER ANSWER'}"
         )
 
 
@@ -163,7 +170,6 @@ def _show(story: Story) -> None:
         unicode=(sys.stdout.encoding or "").lower().startswith("utf"),
     ):
         click.echo(line)
-    click.echo(story.caption)
 
 
 def _summary(alone: BareRun, killed: BareRun, rescued: _Rescued) -> None:

@@ -96,6 +96,8 @@ def parse_duration(text: str) -> float:
 
 def format_seconds(seconds: float) -> str:
     """A duration for people: `87 ms`, `1.9 s`, `3 min 20 s`, `2 h 5 min`."""
+    if seconds == 0:
+        return "0 s"
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:

@@ -177,9 +177,14 @@ class Init:
     def _job_ended(self, status: int) -> None:
         if self._ended:
             return
-        records.write_exit(
-            self._run, self._incarnation, records.ExitRecord(at=time.time(), status=status)
-        )
+        # Told first: on a full disk the record cannot be written, and the status still counts.
+        self._tell(event="ended", status=status)
+        try:
+            records.write_exit(
+                self._run, self._incarnation, records.ExitRecord(at=time.time(), status=status)
+            )
+        except OSError:
+            pass
         self._ended = True
         self._last_breath = time.monotonic() + self._plan["grace"]
         try:
