@@ -63,6 +63,14 @@ class Cgroup(Protocol):
         """From now on `fileno` becomes ready when usage crosses limit - band, and growth past the
         limit waits, where the kernel can do that, instead of killing."""
 
+    def brace(self, band: int) -> None:
+        """The job is about to come back, together with the engine that brings it: growth past the
+        limit waits or is slowed down, as far as the kernel can, but tells nobody. `arm` and
+        `disarm` end that."""
+
+    def is_starved(self) -> bool:
+        """Whether a task waits at the limit for memory that nobody will give it."""
+
     def hold(self) -> None:
         """All tasks stand: no notices any more, and room above the limit for the few pages that an
         engine needs inside. `limit` stays what it is; `arm` and `disarm` enforce it again."""

@@ -17,6 +17,7 @@ from outgrow.agent.rescue import Saved
 from outgrow.core.errors import CannotSave, OutgrowError, Transient
 from outgrow.core.job import Incarnation, SaveRecord
 from outgrow.core.lifecycle import State
+from outgrow.core.sizing import NO_LIMIT
 from outgrow.core.units import format_option, format_seconds, format_size
 
 GRACE = 5.0
@@ -104,6 +105,8 @@ class Moves:
         cgroup = self._host.hierarchies.cgroup(f"{self._custody.job.id}-{number}")
         self._chronicle.to(State.RESUMING)
         cgroup.create(limit)
+        if limit < NO_LIMIT:
+            cgroup.brace(self._custody.job.policy.band(limit))
         incarnation = Incarnation(
             self._custody.job.id,
             number,

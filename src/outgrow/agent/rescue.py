@@ -27,6 +27,7 @@ from outgrow.ports import Cgroup, Description, Draft, DumpRequest, StreamKey
 
 _DUMP_TIMEOUT = 3600.0
 _LOOK_AT_TRACING = 0.1
+_LOOK_AT_STARVING = 0.5
 _IMAGE_OVERHEAD = 16 * MIB
 """What a checkpoint has beside the job's pages: CRIU's other images, its log, the manifest."""
 
@@ -173,6 +174,7 @@ class Rescue:
         )
         live = LiveIncarnation(self._loop, number, cgroup, init, run_dir, outer)
         self.step("restoring")
+        self._loop.spawn(self._give_up_when_starved(live))
         outcome = await live.started
         if outcome["event"] == "failed":
             await live.ended
@@ -184,6 +186,14 @@ class Rescue:
             )
         self.step("resumed", incarnation=number)
         return live
+
+    async def _give_up_when_starved(self, live: LiveIncarnation) -> None:
+        """An engine that waits at the job's limit would wait for ever."""
+        while not live.started.done:
+            await self._loop.sleep(_LOOK_AT_STARVING)
+            if not live.started.done and live.cgroup.is_starved():
+                self.step("starved")
+                live.kill()
 
     async def _let_stopped_tasks_be_traced(self, live: LiveIncarnation, dump: Future[None]) -> None:
         """The engine thaws the job itself once it holds all of its tasks; one that a signal had

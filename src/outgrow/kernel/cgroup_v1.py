@@ -76,6 +76,13 @@ class CgroupV1:
         self._kept_open.append(self._usage)
         self._write("memory.oom_control", "1")
 
+    def brace(self, band: int) -> None:
+        self.hold()
+        self._write("memory.oom_control", "1")
+
+    def is_starved(self) -> bool:
+        return key_values(read(self.memory / "memory.oom_control")).get("under_oom") == 1
+
     def hold(self) -> None:
         self._close_events()
         self._raised = _ROOM_TO_HOLD
@@ -103,7 +110,7 @@ class CgroupV1:
             if time.monotonic() > end:
                 return False
             looks += 1
-            if looks % 8 == 0 and self._under_oom():
+            if looks % 8 == 0 and self.is_starved():
                 self._raised += _ROOM_TO_FREEZE
                 self._write("memory.limit_in_bytes", str(self.limit + self._raised))
             time.sleep(0.0002 if looks < 100 else 0.005)
@@ -177,9 +184,6 @@ class CgroupV1:
                 os.close(descriptor)
         self._event = self._usage = -1
         self._kept_open.clear()
-
-    def _under_oom(self) -> bool:
-        return key_values(read(self.memory / "memory.oom_control")).get("under_oom") == 1
 
     def _state(self) -> str:
         return read(self.freezer / "freezer.state")

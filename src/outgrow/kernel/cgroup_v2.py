@@ -72,6 +72,13 @@ class CgroupV2:
         self._events = os.open(self.path / "memory.events", os.O_RDONLY | os.O_CLOEXEC)
         self._high_seen = self._high()
 
+    def brace(self, band: int) -> None:
+        self.hold()
+        self._write("memory.high", str(self.limit - band))
+
+    def is_starved(self) -> bool:
+        return False  # v2 slows growth down at memory.high, and never lets it wait for ever
+
     def hold(self) -> None:
         # memory.high would throttle the engine inside, and every one of its pages be an event.
         self._close_events()

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -99,9 +100,7 @@ def take_over(run: Path) -> InitHandle:
     folder = os.open(run, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        connection.settimeout(_START_TIMEOUT)
-        connection.connect(f"/proc/self/fd/{folder}/{records.SOCKET}")
-        connection.settimeout(None)
+        _connect(connection, f"/proc/self/fd/{folder}/{records.SOCKET}")
         peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     except OSError as error:
         connection.close()
@@ -111,6 +110,22 @@ def take_over(run: Path) -> InitHandle:
     finally:
         os.close(folder)
     return InitHandle(connection, int.from_bytes(peer[:4], sys.byteorder))
+
+
+def _connect(connection: socket.socket, path: str) -> None:
+    """A PID 1 that has only just begun does not listen yet."""
+    end = time.monotonic() + _START_TIMEOUT
+    connection.settimeout(_START_TIMEOUT)
+    while True:
+        try:
+            connection.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+        else:
+            connection.settimeout(None)
+            return
 
 
 def inherited_streams(streams: Iterable[StreamKey]) -> dict[str, int]:

@@ -1,0 +1,10 @@
+"""For all tiers."""
+
+from __future__ import annotations
+
+import signal
+
+# A shell starts what it runs in the background with SIGINT ignored, and everything that the tests
+# start would inherit that: some of them send it, and all must behave alike.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
