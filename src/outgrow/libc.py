@@ -10,6 +10,8 @@ CLONE_NEWPID = 0x20000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
 MS_REC, MS_SLAVE = 0x4000, 0x80000
 MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT = 1, 2, 4
+_SYS_PIDFD_GETFD = 438
+"""The same number on every architecture (arch/*/tools/syscall.tbl)."""
 PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_CHILD_SUBREAPER = 1, 15, 36
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -35,6 +37,15 @@ def mount(source: str | None, target: str, kind: str | None, flags: int) -> None
 def mlockall(flags: int) -> None:
     """mlockall(2): keep this process in memory. Raises OSError."""
     _check(_libc.mlockall(flags), "mlockall")
+
+
+def pidfd_getfd(pidfd: int, descriptor: int) -> int:
+    """A copy of another process's descriptor (pidfd_getfd(2), Linux 5.6). Raises OSError."""
+    result = int(_libc.syscall(_SYS_PIDFD_GETFD, pidfd, descriptor, 0))
+    if result < 0:
+        _check(-1, "pidfd_getfd")
+    os.set_inheritable(result, False)
+    return result
 
 
 def set_process_name(name: str) -> None:

@@ -135,10 +135,16 @@ class Runner(Protocol):
 @dataclass(frozen=True)
 class StreamKey:
     """A standard stream of the job that lives outside of it: stream number, the engine's name for
-    the object (`pipe:[123]`), so that another can be put in its place on resume."""
+    the object (`pipe:[123]`), so that another can be put in its place on resume.
+
+    Of a file also `path`, open(2)'s `flags`, and the `offset` in bytes where the job left it.
+    """
 
     stream: int
     key: str
+    path: str = ""
+    flags: int = 0
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -191,7 +197,8 @@ class Description:
     owner: int
     created: float
     limit: int
-    usage: int
+    own: int
+    """Bytes of `limit` that were the job's own: what it needs at least to come back."""
     root_pid: int
     pids: tuple[int, ...]
     """Every PID of the job in its own namespace."""

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from tests.host.kit import MOVE, Outgrow, grow, python, running
+from tests.host.kit import MOVE, Outgrow, grow, python, running, wait_until
 
 LINES = """
 import sys
@@ -63,6 +63,79 @@ def test_a_file_that_is_appended_to_by_others_too(outgrow: Outgrow) -> None:
         done = outgrow("run", "--memory", "64MiB", *MOVE, "--", *grow(90), stdout=stdout)
     assert done.returncode == 0
     assert target.read_text() == "before\nOK\n"
+
+
+def test_a_file_that_others_write_to_as_well(outgrow: Outgrow) -> None:
+    """One description, one offset: whoever writes, writes after the others, moves or not."""
+    target = outgrow.directory / "out"
+    program = """
+import sys
+blocks = []
+for line in sys.stdin:
+    blocks.append(bytearray(b"x" * (1 << 20)))
+    print("job", line.strip(), flush=True)
+"""
+    with target.open("wb") as stdout:
+        process = outgrow.start(
+            "run", "--memory", "64MiB", *MOVE, "--name", "j", "--", *python(program),
+            stdin=subprocess.PIPE, stdout=stdout, stderr=stdout,
+        )  # fmt: skip
+        with running(process):
+            assert process.stdin is not None
+            for number in range(60):
+                os.write(stdout.fileno(), b"other %d\n" % number)
+                process.stdin.write(b"%d\n" % number)
+                process.stdin.flush()
+                wait_until(lambda: target.read_bytes().endswith(b"job %d\n" % number))  # noqa: B023
+            process.stdin.close()
+            assert process.wait(60) == 0
+    expected = "".join(f"other {number}\njob {number}\n" for number in range(60))
+    assert target.read_text() == expected
+    assert len(outgrow.story("j")["incarnations"]) >= 2
+
+
+def test_outgrows_own_message_in_the_jobs_log_does_not_keep_it_from_coming_back(
+    outgrow: Outgrow,
+) -> None:
+    log = outgrow.directory / "log"
+    with log.open("wb") as stream:
+        done = outgrow(
+            "run", "--memory", "64MiB", "--max-memory", "64MiB", *MOVE, "--name", "j", "--",
+            "sh", "-c", f"echo begun; {' '.join(grow(90))}", stdout=stream, stderr=stream,
+        )  # fmt: skip
+    assert done.returncode == 75
+    done = outgrow("resume", "j", "--memory", "300MiB")
+    assert done.returncode == 0, done.stderr
+    lines = log.read_text().splitlines()
+    assert (lines[0], lines[-1]) == ("begun", "OK")
+    assert "saved and kept" in lines[1]
+
+
+def test_input_that_the_job_left_is_there_for_the_next(outgrow: Outgrow) -> None:
+    source = outgrow.directory / "in"
+    source.write_text("1\n2\n3\n")
+    with source.open("rb") as stdin:
+        done = outgrow("run", "--", "sh", "-c", "read line; echo $line", stdin=stdin)
+        assert done.stdout == "1\n"
+        assert os.read(stdin.fileno(), 10) == b"2\n3\n"
+
+
+def test_a_stream_file_that_is_gone_stops_the_resume_with_its_name(outgrow: Outgrow) -> None:
+    log = outgrow.directory / "log"
+    with log.open("wb") as stream:
+        process = outgrow.start(
+            "run", "--name", "j", "--", "sh", "-c", "echo on; sleep 2; echo off", stdout=stream
+        )
+        with running(process):
+            wait_until(lambda: log.read_text() == "on\n")
+            assert outgrow("save", "j", "--stop").returncode == 0
+            process.wait(60)
+    log.rename(log.with_name("elsewhere"))
+    done = outgrow("resume", "j")
+    assert (done.returncode, str(log) in done.stderr) == (10, True)
+    log.with_name("elsewhere").rename(log)
+    assert outgrow("resume", "j").returncode == 0
+    assert log.read_text() == "on\noff\n"
 
 
 def test_a_reader_that_goes_away_ends_the_job_as_it_would_have(outgrow: Outgrow) -> None:

@@ -13,7 +13,8 @@ from outgrow.agent.loop import Future, Loop, Timer
 from outgrow.core.errors import Transient
 from outgrow.launcher import records
 from outgrow.launcher.handle import InitHandle
-from outgrow.ports import Cgroup, StreamKey
+from outgrow.launcher.streams import Descriptors
+from outgrow.ports import Cgroup
 
 _HEARTBEAT = 0.5
 """Seconds; PID 1 takes outgrow for hung after four of them without a word."""
@@ -32,13 +33,14 @@ class LiveIncarnation:
         cgroup: Cgroup,
         init: InitHandle,
         run_dir: Path,
-        streams: Sequence[StreamKey],
+        descriptors: Descriptors,
     ) -> None:
         self.number = number
         self.cgroup = cgroup
         self.init = init
         self.root_pid = 0
-        self.streams = tuple(streams)
+        self.descriptors = descriptors
+        """The job's standard streams, as this process holds them."""
         self.started: Future[dict[str, Any]] = Future()
         self.ended: Future[None] = Future()
         self.refused: Future[dict[str, Any]] = Future()

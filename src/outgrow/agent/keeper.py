@@ -98,6 +98,12 @@ class Keeper:
         await self._moves.come_back(checkpoint, limit, verify=True)
         self._expect_end()
 
+    def count_lost(self, seconds: float) -> None:
+        """The job came back to an earlier instant."""
+        if seconds:
+            self._chronicle.set_job(work_lost_seconds=self.job.work_lost_seconds + seconds)
+            self._chronicle.event("work-lost", seconds=seconds)
+
     def remember(self, incarnation: Incarnation) -> None:
         """The last incarnation that there was: the next one gets the number after it."""
         self._chronicle.incarnation = incarnation

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from outgrow.agent.custody import Custody
-from outgrow.agent.incarnation import LiveIncarnation
 from outgrow.agent.requests import Outcome
 from outgrow.agent.rescue import Saved
 from outgrow.core.errors import CannotSave, OutgrowError, Transient
@@ -129,7 +128,7 @@ class Moves:
             self._chronicle.event("resume-failed", incarnation=number, reason=str(error))
             self._chronicle.to(State.RELEASED)
             raise
-        self._custody.take(live, _as_it_came(incarnation, live))
+        self._custody.take(live, incarnation)
         self._drop_checkpoints_before(checkpoint)
 
     async def _release(self, saved: Saved) -> SaveRecord:
@@ -187,8 +186,3 @@ class Moves:
     def _drop_checkpoints_before(self, number: int) -> None:
         # In a thread: removing gigabytes takes time, in which the guard must not be blind.
         self._custody.loop.in_thread(lambda: self._custody.delete_checkpoints(before=number))
-
-
-def _as_it_came(incarnation: Incarnation, live: LiveIncarnation) -> Incarnation:
-    streams = tuple((stream.stream, stream.key) for stream in live.streams)
-    return replace(incarnation, init_pid=live.init.pid, streams=streams)

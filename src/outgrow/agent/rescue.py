@@ -22,8 +22,8 @@ from outgrow.kernel import proc
 from outgrow.launcher import records
 from outgrow.launcher.handle import inherited_streams, start_init
 from outgrow.launcher.pids import last_pid_before_gap
-from outgrow.launcher.streams import external_key
-from outgrow.ports import Cgroup, Description, Draft, DumpRequest, StreamKey
+from outgrow.launcher.streams import Descriptors, external_streams
+from outgrow.ports import Cgroup, Description, Draft, DumpRequest
 
 _DUMP_TIMEOUT = 3600.0
 _LOOK_AT_TRACING = 0.1
@@ -69,7 +69,7 @@ class Rescue:
         draft = self._host.store.begin(self._job.id)
         try:
             self.step("dumping", checkpoint=draft.number)
-            description = self._describe(live, draft, reading.usage)
+            description = self._describe(live, draft, reading.own)
             request = self._dump_request(live, draft)
             dump = self._loop.spawn(self._host.engine.dump(request, live))
             self._loop.spawn(self._let_stopped_tasks_be_traced(live, dump))
@@ -136,7 +136,7 @@ class Rescue:
         checkpoint: int,
         incarnation: Incarnation,
         cgroup: Cgroup,
-        descriptors: tuple[int, int, int],
+        descriptors: Descriptors,
         *,
         grace: float,
         verify: bool,
@@ -150,12 +150,7 @@ class Rescue:
         )
         run_dir = self._host.state.run(self._job.id)
         records.forget(run_dir, number)
-        outer = [
-            StreamKey(stream.stream, external_key(descriptors[stream.stream]) or stream.key)
-            for stream in description.streams
-        ]
-        streams = tuple((stream.stream, stream.key) for stream in outer)
-        self._host.journal.incarnation(replace(incarnation, streams=streams))
+        self._host.journal.incarnation(incarnation)
         await self._loop.in_thread(lambda: self._host.journal.settle(5.0))
         self.step("resuming", checkpoint=checkpoint, incarnation=number)
         init = start_init(
@@ -172,7 +167,7 @@ class Rescue:
                 "last_pid": _last_pid(description),
             },
         )
-        live = LiveIncarnation(self._loop, number, cgroup, init, run_dir, outer)
+        live = LiveIncarnation(self._loop, number, cgroup, init, run_dir, descriptors)
         self.step("restoring")
         self._loop.spawn(self._give_up_when_starved(live))
         outcome = await live.started
@@ -211,12 +206,12 @@ class Rescue:
             root_pid=live.root_pid,
             images=draft.images,
             freezer_path=live.cgroup.freezer_path,
-            streams=live.streams,
+            streams=external_streams(live.descriptors),
             host_pids=live.cgroup.processes(),
             timeout=_DUMP_TIMEOUT,
         )
 
-    def _describe(self, live: LiveIncarnation, draft: Draft, usage: int) -> Description:
+    def _describe(self, live: LiveIncarnation, draft: Draft, own: int) -> Description:
         pids: set[int] = set()
         for pid in live.cgroup.processes():
             pids |= proc.namespace_ids(pid)
@@ -229,11 +224,11 @@ class Rescue:
             owner=self._job.owner,
             created=time.time(),
             limit=live.cgroup.limit,
-            usage=usage,
+            own=own,
             root_pid=live.root_pid,
             pids=tuple(sorted(pids)),
             fingerprint=self._host.engine.fingerprint(),
-            streams=live.streams,
+            streams=external_streams(live.descriptors),
         )
 
     def _check_still_frozen(self, live: LiveIncarnation) -> None:

@@ -6,12 +6,13 @@ the store do not: PID 1 and the store wrote them, durably and in order.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from outgrow.agent.paths import StateDir
 from outgrow.core import ending
-from outgrow.core.errors import OutgrowError
+from outgrow.core.errors import Busy, OutgrowError
 from outgrow.core.job import Incarnation, Job
 from outgrow.core.lifecycle import State
 from outgrow.launcher import records
@@ -35,6 +36,21 @@ class Truth:
     checkpoint: int | None = None
     certain: bool = True
     ended_at: float | None = None
+
+
+_PROBES = 10
+_PROBE_EVERY = 0.05
+
+
+def keep_alone(run: Path, job: str) -> records.Lock:
+    """The lock of whoever keeps the job; nothing of it changes under its holder. Raises Busy when
+    another process keeps it, and not just looks."""
+    for _ in range(_PROBES):
+        try:
+            return records.Lock(run / records.KEEPER)
+        except BlockingIOError:
+            time.sleep(_PROBE_EVERY)
+    raise Busy(f"job {job} is kept by another process", remedy=f"see `outgrow show {job}`")
 
 
 def find_truth(

@@ -6,6 +6,7 @@ import shutil
 
 import click
 
+from outgrow.agent.truth import keep_alone
 from outgrow.cli.jobs import Jobs
 from outgrow.cli.options import job_argument, state_dir_option
 from outgrow.core.errors import Busy
@@ -28,7 +29,11 @@ def command(job: str, force: bool, state_dir: str | None) -> None:
             preserved="nothing was removed",
             remedy=f"outgrow resume {view.job.id}, or forget it with --force",
         )
-    jobs.store.forget(view.job.id)
-    shutil.rmtree(jobs.state.run(view.job.id), ignore_errors=True)
+    run = jobs.state.run(view.job.id)
+    lock = keep_alone(run, view.job.id) if run.is_dir() else None
     jobs.journal.forget(view.job.id)
+    jobs.store.forget(view.job.id)
+    shutil.rmtree(run, ignore_errors=True)
+    if lock is not None:
+        lock.close()
     click.echo(f"{view.job.name} ({view.job.id}) is forgotten")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from outgrow.agent import session
 from outgrow.agent.control import ask
+from outgrow.agent.unkept import end_unkept
 from outgrow.cli.jobs import Jobs
 from outgrow.cli.options import job_argument, state_dir_option
 from outgrow.cli.run import signal_number
@@ -28,5 +28,5 @@ def command(job: str, name: str, state_dir: str | None) -> None:
     if view.truth.kept:
         ask(jobs.state.run(view.job.id), verb="kill", signal=number)
     else:
-        session.end_unkept(jobs.state, jobs.store, view.job, view.last, view.truth, number)
+        end_unkept(jobs.state, jobs.store, view.job, view.last, number)
     click.echo(f"{view.job.name} ({view.job.id}) is told to end")

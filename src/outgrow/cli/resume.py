@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from outgrow.agent import session
+from outgrow.agent.resume import resume
 from outgrow.cli.jobs import Jobs
 from outgrow.cli.options import job_argument, state_dir_option
 from outgrow.cli.run import MESSAGES, SIZE, keep
@@ -27,5 +27,5 @@ def command(job: str, memory: int | None, messages: str, state_dir: str | None) 
     return keep(
         state_dir,
         messages,
-        lambda host, say: session.resume(host, view.job, view.last, memory, say),
+        lambda host, say: resume(host, view.job, view.last, memory, say),
     )

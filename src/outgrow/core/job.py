@@ -78,10 +78,7 @@ class Incarnation:
     peak: int = 0
     ended: float | None = None
     end_reason: str = ""
-    init_pid: int = 0
     cgroups: tuple[str, ...] = ()
-    streams: tuple[tuple[int, str], ...] = ()
-    """Standard streams that live outside of the job: number and the engine's name for each."""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,6 @@ def decode_incarnation(text: str) -> Incarnation:
     """An incarnation that `encode` wrote."""
     data = json.loads(text)
     data["cgroups"] = tuple(data["cgroups"])
-    data["streams"] = tuple((stream, key) for stream, key in data["streams"])
     return Incarnation(**data)
 
 

@@ -15,6 +15,11 @@ INHERITED_AT = 10
 """Where a restoring engine finds the job's outer streams: stream 0 at descriptor 10, and so on."""
 
 
+_ENGINE_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+"""Nothing of the user's: an engine runs as root, and a variable or a configuration file of the
+user's could have it load a library or run a script."""
+
+
 @dataclass(frozen=True)
 class Start:
     """How to start a job: all that a process inherits, as the user had it."""
@@ -29,8 +34,7 @@ class Start:
     nice: int
     oom_score_adj: int
     streams: Sequence[dict[str, int | str]]
-    """Streams to open again inside the mount namespace: `stream`, `path`, `flags`, `offset`; or
-    `stream` and `same_as`, another stream whose description it shares."""
+    """Devices to open again inside the mount namespace: `stream`, `path`, `flags`."""
 
 
 def start_in_child(start: Start, join: Sequence[str]) -> tuple[int, int | None]:
@@ -69,7 +73,7 @@ def engine_in_child(argv: Sequence[str], join: Sequence[str], *, hand_on: bool) 
             null = os.open(os.devnull, os.O_RDWR)
             for stream in STREAMS:
                 os.dup2(null, stream)
-            os.execv(argv[0], list(argv))
+            os.execve(argv[0], list(argv), _ENGINE_ENVIRONMENT)
         finally:
             os._exit(127)
     return pid
@@ -127,12 +131,7 @@ def _set_oom_score_adj(value: int) -> None:
 
 def _open_again(stream: dict[str, int | str]) -> None:
     target = int(stream["stream"])
-    if "same_as" in stream:
-        os.dup2(int(stream["same_as"]), target)
-        return
     descriptor = os.open(str(stream["path"]), int(stream["flags"]))
-    if int(stream["offset"]):
-        os.lseek(descriptor, int(stream["offset"]), os.SEEK_SET)
     if descriptor != target:
         os.dup2(descriptor, target)
         os.close(descriptor)

@@ -1,9 +1,10 @@
 """A job's standard streams: how each can stay with it over a move.
 
-- A file or a device such as /dev/null is opened again inside the job's mount namespace, at the
-  same offset; the engine writes it down by its path.
-- A pipe or a terminal stays as it is. It lives outside of the job, and whoever resumes the job
-  puts its own in that place.
+- A pipe, a terminal or a file stays as it is, the very description that the user opened: its
+  offset is shared with whoever else has it. It lives outside of the job, and is put in its place
+  again on resume. In another terminal, that is this terminal's own for a pipe or a terminal, and
+  the same file, where the job left it, for a file.
+- A device such as /dev/null is opened again inside the job's mount namespace.
 - Anything else (a socket, a file without a name) reaches the job through a pipe and a relay.
 """
 
@@ -13,13 +14,17 @@ import fcntl
 import os
 import stat
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from outgrow import libc
+from outgrow.core.errors import NotFound
 from outgrow.launcher.program import own_program
 from outgrow.ports import StreamKey
 
 _KEPT_FLAGS = os.O_ACCMODE | os.O_APPEND | os.O_SYNC | os.O_DSYNC | os.O_DIRECT
+Descriptors = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -30,115 +35,134 @@ class Streams:
     that stay outside of the job.
     """
 
-    descriptors: tuple[int, int, int]
-    reopen: tuple[dict[str, int | str], ...]
+    descriptors: Descriptors
     keys: tuple[StreamKey, ...]
+    reopen: tuple[dict[str, int | str], ...] = ()
     relays: tuple[subprocess.Popen[bytes], ...] = ()
 
 
 def take_streams() -> Streams:
     """Look at this process's standard streams. Starts relays where they are needed."""
-    descriptors: list[int] = []
+    descriptors = [0, 1, 2]
     reopen: list[dict[str, int | str]] = []
-    keys: list[StreamKey] = []
     relays: list[subprocess.Popen[bytes]] = []
     for stream in range(3):
-        descriptor = stream
-        kind = os.fstat(descriptor).st_mode
-        if _has_path(descriptor, kind):
-            twin = _twin(stream, [int(entry["stream"]) for entry in reopen])
-            reopen.append(_shared(stream, twin) if twin is not None else _entry(stream, descriptor))
-        elif not (_is_pipe(descriptor, kind) or os.isatty(descriptor)):
-            descriptor, relay = _relayed(stream, descriptor)
+        if _is_device(stream):
+            path = os.readlink(f"/proc/self/fd/{stream}")
+            reopen.append({"stream": stream, "path": path, "flags": _flags(stream)})
+        elif external_key(stream) is None:
+            descriptors[stream], relay = _relayed(stream, stream)
             relays.append(relay)
-        descriptors.append(descriptor)
-        key = external_key(descriptor)
-        if key is not None:
-            keys.append(StreamKey(stream, key))
-    return Streams(
-        (descriptors[0], descriptors[1], descriptors[2]), tuple(reopen), tuple(keys), tuple(relays)
-    )
+    handed = (descriptors[0], descriptors[1], descriptors[2])
+    return Streams(handed, external_streams(handed), tuple(reopen), tuple(relays))
 
 
-def outer_streams(streams: Iterable[int]) -> Streams:
-    """This process's streams for a job that comes back and holds `streams` of them outside of
-    itself: each as it is when it is a pipe or a terminal, else behind a relay."""
+def streams_for(keys: Iterable[StreamKey]) -> Streams:
+    """What a job that comes back, and held `keys` outside of itself, gets in this process: see the
+    module. Raises NotFound when a file of it is gone."""
     descriptors = [0, 1, 2]
     relays = []
-    for stream in sorted(set(streams)):
-        if external_key(descriptors[stream]) is None:
-            descriptors[stream], relay = _relayed(stream, descriptors[stream])
+    for key in keys:
+        if key.path:
+            descriptors[key.stream] = _opened_again(key)
+        elif not _is_pipe_or_terminal(key.stream):
+            # A file in the place of a pipe: CRIU would open it anew, from its beginning.
+            descriptors[key.stream], relay = _relayed(key.stream, key.stream)
             relays.append(relay)
-    return Streams((descriptors[0], descriptors[1], descriptors[2]), (), (), tuple(relays))
+    handed = (descriptors[0], descriptors[1], descriptors[2])
+    return Streams(handed, external_streams(handed), relays=tuple(relays))
+
+
+def streams_held_by(pidfd: int) -> Streams:
+    """Those of a living PID 1: it keeps what it was handed for as long as it lives."""
+    handed = (libc.pidfd_getfd(pidfd, 0), libc.pidfd_getfd(pidfd, 1), libc.pidfd_getfd(pidfd, 2))
+    return Streams(handed, external_streams(handed))
+
+
+def external_streams(descriptors: Sequence[int]) -> tuple[StreamKey, ...]:
+    """The keys of those that live outside of the job, a file's with the place where it is now."""
+    keys = []
+    for stream, descriptor in enumerate(descriptors):
+        key = external_key(descriptor)
+        if key is None:
+            continue
+        if not key.startswith("file["):
+            keys.append(StreamKey(stream, key))
+            continue
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        offset = os.lseek(descriptor, 0, os.SEEK_CUR)
+        keys.append(StreamKey(stream, key, path, _flags(descriptor), offset))
+    return tuple(keys)
 
 
 def external_key(descriptor: int) -> str | None:
-    """CRIU's name for a pipe or terminal (its --external and --inherit-fd options), else None."""
+    """CRIU's name for a pipe, a terminal or a file with a path (criu(8), --external), else None."""
     status = os.fstat(descriptor)
     if _is_pipe(descriptor, status.st_mode):
         return f"pipe:[{status.st_ino}]"
     if os.isatty(descriptor):
         return f"tty[{status.st_rdev:x}:{status.st_dev:x}]"
+    if stat.S_ISREG(status.st_mode) and _has_path(descriptor, status):
+        return f"file[{_mount_id(descriptor):x}:{status.st_ino:x}]"
     return None
-
-
-def settle_offset(descriptor: int) -> None:
-    """After the job: what is written next to this file follows what the job wrote, as it would had
-    the job used this very descriptor."""
-    flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
-    writable = flags & os.O_ACCMODE != os.O_RDONLY
-    if writable and not flags & os.O_APPEND and stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.lseek(descriptor, 0, os.SEEK_END)
 
 
 def _is_pipe(descriptor: int, mode: int) -> bool:
     return stat.S_ISFIFO(mode) and os.readlink(f"/proc/self/fd/{descriptor}").startswith("pipe:")
 
 
-def _has_path(descriptor: int, mode: int) -> bool:
-    if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode)) or os.isatty(descriptor):
-        return False
-    try:
-        there = os.stat(os.readlink(f"/proc/self/fd/{descriptor}"))
-    except OSError:
-        return False
-    here = os.fstat(descriptor)
-    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+def _is_pipe_or_terminal(descriptor: int) -> bool:
+    return _is_pipe(descriptor, os.fstat(descriptor).st_mode) or os.isatty(descriptor)
 
 
-def _entry(stream: int, descriptor: int) -> dict[str, int | str]:
-    flags = fcntl.fcntl(descriptor, fcntl.F_GETFL) & _KEPT_FLAGS
-    try:
-        offset = os.lseek(descriptor, 0, os.SEEK_CUR)
-    except OSError:
-        offset = 0
+def _is_device(descriptor: int) -> bool:
+    status = os.fstat(descriptor)
+    if not stat.S_ISCHR(status.st_mode) or os.isatty(descriptor):
+        return False
+    return _has_path(descriptor, status)
+
+
+def _has_path(descriptor: int, here: os.stat_result) -> bool:
+    """Whether it can be opened again by the name that it has now. Not so in /proc, which is another
+    one inside the job."""
     path = os.readlink(f"/proc/self/fd/{descriptor}")
-    return {"stream": stream, "path": path, "flags": flags | os.O_CLOEXEC, "offset": offset}
+    try:
+        path.encode()
+        there = os.stat(path)
+    except (OSError, UnicodeEncodeError):
+        return False
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino) and (
+        not path.startswith("/proc/")
+    )
 
 
-def _shared(stream: int, twin: int) -> dict[str, int | str]:
-    return {"stream": stream, "same_as": twin}
+def _mount_id(descriptor: int) -> int:
+    for line in Path(f"/proc/self/fdinfo/{descriptor}").read_text(encoding="ascii").splitlines():
+        name, _, value = line.partition(":")
+        if name == "mnt_id":
+            return int(value)
+    return 0
 
 
-def _twin(stream: int, others: list[int]) -> int | None:
-    """Another stream that is the same open file description, as after `> out 2>&1`: moving the
-    offset of one moves the other's."""
-    here = os.fstat(stream)
-    for other in others:
-        there = os.fstat(other)
-        if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino):
-            continue
-        if fcntl.fcntl(stream, fcntl.F_GETFL) != fcntl.fcntl(other, fcntl.F_GETFL):
-            continue
-        if not stat.S_ISREG(here.st_mode):
-            return other
-        offset = os.lseek(stream, 0, os.SEEK_CUR)
-        os.lseek(stream, offset + 1, os.SEEK_SET)
-        together = os.lseek(other, 0, os.SEEK_CUR) == offset + 1
-        os.lseek(stream, offset, os.SEEK_SET)
-        if together:
-            return other
-    return None
+def _flags(descriptor: int) -> int:
+    return fcntl.fcntl(descriptor, fcntl.F_GETFL) & _KEPT_FLAGS
+
+
+def _opened_again(key: StreamKey) -> int:
+    try:
+        descriptor = os.open(key.path, key.flags | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError as error:
+        raise NotFound(
+            f"the job's stream {key.stream} was {key.path!r}, which cannot be opened"
+            f" ({error.strerror})",
+            preserved="its checkpoint is kept",
+            remedy="put the file back where it was",
+        ) from None
+    # Where the job left it; but after what others have written to it since.
+    written = key.flags & os.O_ACCMODE != os.O_RDONLY
+    end = os.lseek(descriptor, 0, os.SEEK_END)
+    os.lseek(descriptor, max(key.offset, end) if written else key.offset, os.SEEK_SET)
+    return descriptor
 
 
 def _relayed(stream: int, descriptor: int) -> tuple[int, subprocess.Popen[bytes]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import msgspec
+import msgspec.structs
 
 from outgrow.core.errors import Damaged
 from outgrow.core.fingerprint import Fingerprint
@@ -19,6 +22,16 @@ class FileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     blake3: str
 
 
+class StreamEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One outer stream: see ports.StreamKey."""
+
+    stream: int
+    key: str
+    path: str
+    flags: int
+    offset: int
+
+
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The document. `created` in seconds since the epoch, sizes in bytes."""
 
@@ -29,14 +42,14 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     owner: int
     created: float
     limit: int
-    usage: int
+    own: int
     root_pid: int
     pids: list[int]
     architecture: str
     kernel: str
     engine: str
     cpu_features: list[str]
-    streams: dict[str, int]
+    streams: list[StreamEntry]
     files: list[FileEntry]
 
     @property
@@ -56,14 +69,14 @@ def encode(description: Description, files: list[FileEntry]) -> bytes:
         owner=description.owner,
         created=description.created,
         limit=description.limit,
-        usage=description.usage,
+        own=description.own,
         root_pid=description.root_pid,
         pids=list(description.pids),
         architecture=fingerprint.architecture,
         kernel=fingerprint.kernel,
         engine=fingerprint.engine,
         cpu_features=sorted(fingerprint.cpu_features),
-        streams={stream.key: stream.stream for stream in reversed(description.streams)},
+        streams=[StreamEntry(**asdict(stream)) for stream in description.streams],
         files=sorted(files, key=lambda entry: entry.name),
     )
     return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
@@ -95,7 +108,7 @@ def describe(manifest: Manifest) -> Description:
         owner=manifest.owner,
         created=manifest.created,
         limit=manifest.limit,
-        usage=manifest.usage,
+        own=manifest.own,
         root_pid=manifest.root_pid,
         pids=tuple(manifest.pids),
         fingerprint=Fingerprint(
@@ -104,5 +117,5 @@ def describe(manifest: Manifest) -> Description:
             manifest.engine,
             frozenset(manifest.cpu_features),
         ),
-        streams=tuple(StreamKey(stream, key) for key, stream in manifest.streams.items()),
+        streams=tuple(StreamKey(**msgspec.structs.asdict(entry)) for entry in manifest.streams),
     )

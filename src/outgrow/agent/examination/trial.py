@@ -24,8 +24,8 @@ from outgrow.launcher.child import Start
 from outgrow.launcher.handle import inherited_streams, start_init
 from outgrow.launcher.pids import last_pid_before_gap
 from outgrow.launcher.program import own_program
-from outgrow.launcher.streams import external_key
-from outgrow.ports import Cgroup, DumpRequest, Engine, StreamKey
+from outgrow.launcher.streams import external_streams
+from outgrow.ports import Cgroup, DumpRequest, Engine
 
 KINDS = tuple(PARTS)
 """What a process may have inside that has to survive."""
@@ -86,10 +86,7 @@ class _Trial:
         self._from_job, self._job_out = os.pipe2(os.O_CLOEXEC)
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._streams = (self._job_in, self._job_out, self._null)
-        self._keys = [
-            StreamKey(stream, external_key(descriptor) or "")
-            for stream, descriptor in enumerate(self._streams[:2])
-        ]
+        self._keys = external_streams(self._streams)
         self._living: LiveIncarnation | None = None
         self._said = b""
         self._steps: Coroutine[Any, Any, dict[str, str]] | None = None
@@ -178,7 +175,7 @@ class _Trial:
             start=start,
             restore=restore,
         )
-        live = LiveIncarnation(self._loop, number, self._cgroup, init, self._folder, self._keys)
+        live = LiveIncarnation(self._loop, number, self._cgroup, init, self._folder, self._streams)
         self._living = live
         outcome = await live.started
         if outcome["event"] == "failed":
@@ -232,5 +229,5 @@ def _how_to_start(kinds: Sequence[str]) -> Start:
         umask=0o077,
         nice=0,
         oom_score_adj=0,
-        streams=({"stream": 2, "path": os.devnull, "flags": os.O_WRONLY, "offset": 0},),
+        streams=({"stream": 2, "path": os.devnull, "flags": os.O_WRONLY},),
     )

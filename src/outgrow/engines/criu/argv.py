@@ -29,7 +29,15 @@ def dump_argv(
 ) -> list[str]:
     """Write down the tree of `root_pid` and leave it frozen: a checkpoint that comes to nothing
     costs the job no more than the pause. Cgroups are outgrow's own business."""
-    argv = [criu, "dump", "--tree", str(root_pid), "--images-dir", str(images)]
+    argv = [
+        criu,
+        "dump",
+        "--no-default-config",
+        "--tree",
+        str(root_pid),
+        "--images-dir",
+        str(images),
+    ]
     argv += ["--log-file", DUMP_LOG, "-v2", "--leave-running"]
     argv += ["--manage-cgroups=ignore", "--freeze-cgroup", freezer]
     argv += ["--file-locks", "--ghost-limit", _GHOST_LIMIT]
@@ -41,9 +49,25 @@ def dump_argv(
 
 def restore_argv(criu: str, images: Path, streams: Mapping[str, int]) -> list[str]:
     """Bring the tree back as a child of whoever runs this (--restore-sibling), and leave."""
-    argv = [criu, "restore", "--images-dir", str(images), "--log-file", RESTORE_LOG, "-v2"]
+    argv = [
+        criu,
+        "restore",
+        "--no-default-config",
+        "--images-dir",
+        str(images),
+        "--log-file",
+        RESTORE_LOG,
+        "-v2",
+    ]
     argv += ["--restore-detached", "--restore-sibling", "--manage-cgroups=ignore"]
     argv += ["--file-locks", "--tcp-established"]
     for key, descriptor in sorted(streams.items()):
-        argv += ["--inherit-fd", f"fd[{descriptor}]:{key}"]
+        argv += ["--inherit-fd", f"fd[{descriptor}]:{_as_restored(key)}"]
     return argv
+
+
+def _as_restored(key: str) -> str:
+    """CRIU looks for an external file by its name less the first letter, as if that were the slash
+    of a path (collect_one_regfile in its files-reg.c). By its whole name it would open the file
+    anew, with an offset of its own."""
+    return key.removeprefix("f") if key.startswith("file[") else key

@@ -1,0 +1,59 @@
+"""Ending a job that no process keeps."""
+
+from __future__ import annotations
+
+import select
+import time
+from dataclasses import replace
+
+from outgrow.agent.moves import GRACE
+from outgrow.agent.paths import StateDir
+from outgrow.agent.truth import keep_alone
+from outgrow.core.job import Incarnation, Job
+from outgrow.core.lifecycle import State
+from outgrow.journal.writer import JournalWriter
+from outgrow.kernel import cgroups
+from outgrow.launcher import records
+from outgrow.launcher.handle import take_over
+from outgrow.store.posix import PosixStore
+
+
+def end_unkept(
+    state: StateDir,
+    store: PosixStore,
+    job: Job,
+    last: Incarnation | None,
+    number: int,
+) -> None:
+    """End a job that no process keeps: one that runs on by itself gets the signal, then SIGKILL;
+    one on disk ends where it is. Blocking. Raises Busy when somebody begins to keep it."""
+    run = state.run(job.id)
+    lock = keep_alone(run, job.id)
+    journal = JournalWriter(state.journal)
+    if records.is_held(run / records.LOCK):
+        init = take_over(run)
+        init.tell(op="signal", signal=number, group=False)
+        if not select.select([init.pidfd], [], [], GRACE)[0]:
+            init.tell(op="end")
+            select.select([init.pidfd], [], [], GRACE)
+        init.close()
+    if last is not None and last.cgroups:
+        cgroup = cgroups.open_cgroup(last.cgroups)
+        try:
+            cgroup.thaw()
+            cgroup.remove()
+        except OSError:
+            pass  # it is gone, or its last process is just going
+    for checkpoint in store.checkpoints(job.id):
+        store.delete(job.id, checkpoint)
+    journal.job(
+        replace(
+            job,
+            state=State.ENDED,
+            exit_status=128 + number,
+            reason="killed as asked",
+            ended=time.time(),
+        )
+    )
+    journal.close()
+    lock.close()
