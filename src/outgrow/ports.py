@@ -27,10 +27,14 @@ class Undo:
     """Writes that give a cgroup back to the kernel: thawed, no backstop, its limit in force.
 
     Whoever outlives outgrow (PID 1 of the job) applies them in order, and knows nothing else of
-    cgroups.
+    cgroups. `alarm` is a file that tells, by EPOLLPRI, that the job is held up at its limit, and
+    that outgrow should be about to do something; `alarm_control`, where it is not empty, is the
+    file to register an eventfd for that with (cgroup v1).
     """
 
     writes: tuple[tuple[str, str], ...]
+    alarm: str = ""
+    alarm_control: str = ""
 
 
 class Cgroup(Protocol):

@@ -8,8 +8,11 @@ import os
 import random
 import resource
 import signal
+import sqlite3
 import subprocess
+import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -140,6 +143,69 @@ def test_outgrow_hangs_at_a_step_of_a_move(outgrow: Outgrow, step: str) -> None:
         _ends_right(outgrow)
         assert process.wait(60) == 0
     assert len(outgrow.story("j")["incarnations"]) == 1
+
+
+def test_outgrow_hangs_while_the_job_grows_into_its_limit(outgrow: Outgrow) -> None:
+    """The kernel holds the job there, for outgrow to come; PID 1 sees that nobody does, and gives
+    the job back to the kernel's own rule."""
+    words = ("run", "--memory", "100MiB", *MOVE, "--name", "j", "--")
+    program = "import sys; sys.stdin.readline(); b = bytearray(b'x') * (300 << 20); print(len(b))"
+    with running(outgrow.start(*words, *python(program), stdin=subprocess.PIPE)) as process:
+        outgrow.wait_for("j", "running")
+        process.send_signal(signal.SIGSTOP)
+        assert process.stdin is not None
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        job = outgrow.jobs()["j"]["id"]
+        wait_until(lambda: not outgrow.processes(job), patience=10)
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(60) == 137
+    assert "kernel killed" in outgrow.story("j")["reason"]
+
+
+def test_the_store_goes_away_while_the_job_runs(outgrow: Outgrow) -> None:
+    with running(_start(outgrow)) as process:
+        (outgrow.state / "store").rename(outgrow.state / "gone")
+        done = outgrow("save", "j")
+        assert (done.returncode, "Traceback" in done.stderr) == (75, False)
+        _nothing_stands(outgrow, guarded=True)
+        (outgrow.state / "gone").rename(outgrow.state / "store")
+        _ends_right(outgrow)
+        assert process.wait(60) == 0
+
+
+def test_a_job_that_mounts_over_its_cgroups_is_still_given_back(outgrow: Outgrow) -> None:
+    (outgrow.directory / "job.py").write_text(PATIENT)
+    script = f"mount -t tmpfs none /sys/fs/cgroup && exec {sys.executable} -u job.py"
+    process = outgrow.start(
+        "run", "--memory", "110MiB", "--next-size", "+100MiB", "--name", "j", "--",
+        "sh", "-c", script, fault="kill@dumping",
+    )  # fmt: skip
+    with running(process):
+        assert read_line(process) == "full\n"
+        outgrow.wait_for("j", "running")
+        assert outgrow.jobs()["j"]["limit_bytes"] > 110 << 20, "it was grown in place"
+        outgrow("save", "j")
+        assert process.wait(60) == -signal.SIGKILL
+        _nothing_stands(outgrow)
+        _ends_right(outgrow)
+
+
+def test_the_truth_does_not_need_the_journal(outgrow: Outgrow) -> None:
+    """The journal is locked from before a move on; then outgrow is killed, and the job ends."""
+    journal = outgrow.state / "journal.sqlite3"
+    with running(_start(outgrow)) as process, closing(sqlite3.connect(journal)) as lock:
+        lock.execute("BEGIN IMMEDIATE")
+        assert outgrow("move", "j", "--memory", "400MiB").returncode == 0
+        process.kill()
+        process.wait(60)
+        (outgrow.directory / "go").touch()
+        wait_until(lambda: _answers(outgrow))
+        lock.rollback()
+    outgrow.wait_for("j", "ended")
+    assert outgrow.jobs()["j"]["exit_status"] == 0
+    assert outgrow("resume", "j").returncode == 10
+    assert _answers(outgrow) == [_answer()]
 
 
 @pytest.mark.parametrize("seed", range(6))

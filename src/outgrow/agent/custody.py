@@ -13,6 +13,7 @@ from outgrow.agent.guard import FREEZE_TIMEOUT, Guard, Stopped
 from outgrow.agent.host import Host
 from outgrow.agent.incarnation import LiveIncarnation
 from outgrow.agent.loop import Loop
+from outgrow.agent.requests import Say
 from outgrow.agent.rescue import Rescue
 from outgrow.agent.sampler import Sampler
 from outgrow.agent.signals import TO_THE_GROUP
@@ -34,7 +35,7 @@ class Custody:
         job: Job,
         *,
         streams: Streams,
-        say: Callable[[str], None],
+        say: Say,
         on_growth: Callable[[Stopped], None],
     ) -> None:
         self.host = host
@@ -88,7 +89,25 @@ class Custody:
             self.guard.arm(cgroup, self.job.policy.band(cgroup.limit))
         except OSError as error:
             self.chronicle.event("unguarded", reason=str(error))
-            self.say(f"{self.job.name} cannot be guarded ({error}); the kernel's rule stands")
+            self.say(
+                f"{self.job.name} cannot be guarded ({error}); the kernel's rule stands",
+                trouble=True,
+            )
+            self.give_back()
+
+    def give_back(self) -> None:
+        """As if outgrow were not there, as far as the kernel lets us; each step by itself."""
+        live = self.live
+        steps: list[Callable[[], None]] = [self.guard.disarm_events]
+        if live is not None:
+            steps += [live.cgroup.disarm, live.thaw]
+        for step in steps:
+            try:
+                step()
+            except OSError as error:
+                self.chronicle.event("not-given-back", reason=str(error))
+        if live is not None and live.alive:
+            self.chronicle.back_to(State.RUNNING)
 
     def leave(self, reason: str) -> None:
         """Let it run under the kernel's own rule, and guard it again once it is well below."""

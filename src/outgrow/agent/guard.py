@@ -66,8 +66,12 @@ class Guard:
 
     def _ready(self, _: int) -> None:
         woken = time.monotonic()
-        if self._cgroup is not None and self._cgroup.acknowledge():
-            self._judge(woken)
+        try:
+            if self._cgroup is not None and self._cgroup.acknowledge():
+                self._judge(woken)
+        except OSError:  # it cannot be watched, or not be stopped: the kernel's rule then
+            self.disarm_events()
+            self._on_growth(Stopped(False, time.monotonic() - woken))
 
     def _judge(self, woken: float) -> None:
         cgroup = self._cgroup

@@ -166,8 +166,10 @@ class LiveIncarnation:
                     self.refused.set(message)
                 case "ended":
                     self._told_status = message["status"]
-                case "let-go":
+                case "let-go" if message["token"] == self._token:
                     self.let_go = True
+                case "are-you-there":
+                    self.init.tell(op="heartbeat")
         return messages is not None
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from outgrow.agent.custody import Custody
@@ -18,7 +17,7 @@ from outgrow.agent.incarnation import LiveIncarnation
 from outgrow.agent.limit import AtTheLimit
 from outgrow.agent.loop import Future, Loop
 from outgrow.agent.moves import AS_ASKED, GRACE, Moves
-from outgrow.agent.requests import Outcome, Request
+from outgrow.agent.requests import Outcome, Request, Say
 from outgrow.core import ending
 from outgrow.core.errors import Busy, CannotSave, OutgrowError, Transient, Usage
 from outgrow.core.job import Incarnation, Job
@@ -44,9 +43,7 @@ class _Ended:
 class Keeper:
     """See the module. `say` shows a line to whoever watches the job."""
 
-    def __init__(
-        self, host: Host, loop: Loop, job: Job, streams: Streams, say: Callable[[str], None]
-    ) -> None:
+    def __init__(self, host: Host, loop: Loop, job: Job, streams: Streams, say: Say) -> None:
         self._custody = Custody(host, loop, job, streams=streams, say=say, on_growth=self._crossed)
         self._moves = Moves(self._custody, self._kill_is_waiting)
         self._limit = AtTheLimit(self._custody, self._moves)
@@ -132,10 +129,27 @@ class Keeper:
         before = self._custody.live
         try:
             return await self._limit.climb(stopped)
+        except Exception as error:  # whatever it is, the job comes first
+            return self._fail_open(error)
         finally:
             self._busy = ""
             if self._custody.live is not before:
                 self._expect_end()
+
+    def _fail_open(self, error: Exception) -> Outcome | None:
+        """Something that nobody expected: the job runs on under the kernel's rule, or stays on
+        disk."""
+        self._chronicle.event("failed", error=repr(error))
+        live = self._custody.live
+        if live is not None and live.alive:
+            self._custody.say(f"outgrow failed ({error!r}); {self.job.name} runs on", trouble=True)
+            self._custody.give_back()
+            return None
+        return Outcome(
+            None,
+            f"outgrow failed ({error!r}); {self.job.name} is on disk;"
+            f" go on with: outgrow resume {self.job.id}",
+        )
 
     # -- requests
 
@@ -146,6 +160,9 @@ class Keeper:
         except OutgrowError as error:
             request.answer.fail(error)
             return None
+        except Exception as error:  # whatever it is, the job comes first
+            request.answer.fail(Transient(f"outgrow failed: {error!r}"))
+            return self._fail_open(error)
         finally:
             self._busy = ""
             if self._custody.live is not before:
@@ -190,8 +207,12 @@ class Keeper:
         self._killed_by_request = True
         self._chronicle.event("killed", signal=request.signal)
         live.signal(request.signal, group=False)
-        self._custody.loop.later(GRACE, live.kill)
+        self._custody.loop.later(GRACE, self._kill_now)
         request.answer.set({"killed": self.job.id})
+
+    def _kill_now(self) -> None:
+        if self._custody.live is not None:
+            self._custody.live.kill()
 
     def _check_size(self, live: LiveIncarnation, memory: int) -> None:
         own, band = live.cgroup.reading().own, self.job.policy.band(memory)

@@ -137,5 +137,5 @@ class AtTheLimit:
         try:
             return await self._moves.save(record)
         except OutgrowError as error:
-            self._custody.say(f"{self._custody.job.name} could not be saved: {error}")
+            self._custody.say(f"{self._custody.job.name} could not be saved: {error}", trouble=True)
             return None

@@ -164,7 +164,8 @@ class Moves:
                 self._custody.rescue.step("queued", needed=needed)
                 self._custody.say(
                     f"{self._custody.job.name} waits, saved on disk, until this host has"
-                    f" {format_size(needed)}"
+                    f" {format_size(needed)}",
+                    trouble=True,
                 )
             await self._custody.loop.sleep(_LOOK_FOR_ROOM)
             if self._told_to_stop or self._interrupted():

@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from outgrow.core.errors import NotFound, OutgrowError, Usage
+from outgrow.core.errors import NotFound, OutgrowError, Unsupported, Usage
 from outgrow.core.job import is_job_id
 
 DEFAULT = Path("/var/lib/outgrow")
@@ -47,6 +47,24 @@ class StateDir:
                 f"the state directory {self.root} cannot be made or written ({error.strerror})",
                 remedy="run as root, or name another one with --state-dir",
             ) from None
+        self._check_owner(status)
+
+    def is_there(self) -> bool:
+        """Whether it holds a journal. Raises Unsupported where this user cannot look, Usage where
+        others could write to it: what it says is done with this user's rights."""
+        try:
+            status = self.root.stat()
+            self.journal.stat()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise Unsupported(
+                f"reading {self.root} as this user ({error.strerror})", remedy="run as its owner"
+            ) from None
+        self._check_owner(status)
+        return True
+
+    def _check_owner(self, status: os.stat_result) -> None:
         if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise Usage(
                 f"the state directory {self.root} is not yours alone: what is restored from it"

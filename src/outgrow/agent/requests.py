@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass
+from typing import Protocol
 
 from outgrow.agent.loop import Future
+
+
+class Say(Protocol):
+    """Shows a line to whoever watches the job; `trouble` also to those who only asked to hear of
+    that."""
+
+    def __call__(self, text: str, *, trouble: bool = False) -> None: ...
 
 
 @dataclass(frozen=True)

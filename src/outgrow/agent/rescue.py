@@ -151,7 +151,6 @@ class Rescue:
         run_dir = self._host.state.run(self._job.id)
         records.forget(run_dir, number)
         self._host.journal.incarnation(incarnation)
-        await self._loop.in_thread(lambda: self._host.journal.settle(5.0))
         self.step("resuming", checkpoint=checkpoint, incarnation=number)
         init = start_init(
             run_dir,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 from outgrow.agent.host import Host
-from outgrow.agent.requests import Outcome
+from outgrow.agent.requests import Outcome, Say
 from outgrow.agent.session import Session
 from outgrow.agent.truth import Truth, find_truth, keep_alone
 from outgrow.core.errors import Busy, NotFound, Usage
@@ -22,9 +21,7 @@ from outgrow.launcher.streams import streams_for, streams_held_by
 from outgrow.ports import Description
 
 
-def resume(
-    host: Host, job: Job, last: Incarnation | None, memory: int | None, say: Callable[[str], None]
-) -> Outcome:
+def resume(host: Host, job: Job, last: Incarnation | None, memory: int | None, say: Say) -> Outcome:
     """Carry a job on that is on disk, or take one under guard that runs on without a keeper.
 
     Raises Busy when another process keeps it, NotFound when there is nothing to go on from, Damaged

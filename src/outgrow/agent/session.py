@@ -6,7 +6,7 @@ import os
 import secrets
 import subprocess
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from outgrow.agent.keeper import Keeper
 from outgrow.agent.loop import Loop
 from outgrow.agent.moves import GRACE
 from outgrow.agent.reliable import become_reliable
-from outgrow.agent.requests import Outcome
+from outgrow.agent.requests import Outcome, Say
 from outgrow.agent.signals import SignalRelay
 from outgrow.agent.truth import keep_alone
 from outgrow.core.errors import OutgrowError
@@ -57,7 +57,7 @@ class CommandFailed(OutgrowError):
         self.exit_status = exit_status
 
 
-def run(host: Host, submission: Submission, say: Callable[[str], None]) -> Outcome:
+def run(host: Host, submission: Submission, say: Say) -> Outcome:
     """Start a job and keep it until it has ended or is kept on disk."""
     job = Job(
         id="".join(secrets.choice(ID_ALPHABET) for _ in range(ID_LENGTH)),
@@ -83,7 +83,7 @@ class Session:
         host: Host,
         job: Job,
         streams: Streams,
-        say: Callable[[str], None],
+        say: Say,
         lock: records.Lock,
     ) -> None:
         self._host = host

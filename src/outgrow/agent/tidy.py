@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 
 from outgrow.agent.paths import StateDir
-from outgrow.agent.truth import Truth, find_truth
+from outgrow.agent.truth import Truth, find_truth, newest_incarnation
 from outgrow.core import ending
 from outgrow.core.job import Incarnation, Job
 from outgrow.core.lifecycle import State
@@ -35,7 +35,8 @@ def tidy(state: StateDir) -> None:
             continue
         try:
             incarnations = reader.incarnations(job.id)
-            last = incarnations[-1] if incarnations else None
+            journalled = incarnations[-1] if incarnations else None
+            last = newest_incarnation(state.run(job.id), journalled)
             truth = find_truth(state, store, job, last, kept=False)
             if truth.state is not job.state or truth.state is State.LOST:
                 writer = writer or JournalWriter(state.journal)

@@ -38,6 +38,25 @@ class Truth:
     ended_at: float | None = None
 
 
+def newest_incarnation(run: Path, journalled: Incarnation | None) -> Incarnation | None:
+    """The newest incarnation that there was: the journal's, or one that began after what the
+    journal knows of."""
+    number = records.newest_begun(run)
+    if journalled is not None and journalled.number >= number:
+        return journalled
+    began = records.read_began(run, number)
+    if began is None:
+        return journalled
+    return Incarnation(
+        job=run.name,
+        number=number,
+        limit=began.limit,
+        started=began.at,
+        first_limit=began.limit,
+        cgroups=tuple(began.cgroups),
+    )
+
+
 _PROBES = 10
 _PROBE_EVERY = 0.05
 
@@ -76,7 +95,7 @@ def find_truth(
         return Truth(State.RUNNING, checkpoint=newest)
     if last is None:
         return Truth(State.LOST, checkpoint=newest)
-    if newest is not None and not records.has_begun(run, last.number):
+    if newest is not None and records.read_began(run, last.number) is None:
         return Truth(State.RELEASED, checkpoint=newest)
     record = records.read_exit(run, last.number)
     if record is not None and record.status is not None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from outgrow.agent.host import state_dir
 from outgrow.agent.paths import StateDir
 from outgrow.agent.tidy import tidy
-from outgrow.agent.truth import Truth, find_truth
-from outgrow.core.errors import NotFound, Unsupported
+from outgrow.agent.truth import Truth, find_truth, newest_incarnation
+from outgrow.core.errors import NotFound
 from outgrow.core.job import Incarnation, Job
 from outgrow.core.lifecycle import State
 from outgrow.journal.reader import JournalReader
@@ -41,11 +40,7 @@ class Jobs:
 
     def __init__(self, directory: str | None) -> None:
         self.state: StateDir = state_dir(directory)
-        if not self.state.journal.exists():
-            if self.state.root.exists() and not os.access(self.state.root, os.R_OK | os.X_OK):
-                raise Unsupported(
-                    f"reading {self.state.root} as this user", remedy="run as its owner"
-                )
+        if not self.state.is_there():
             raise NotFound(
                 f"there are no jobs in {self.state.root}", remedy="start one with `outgrow run`"
             )
@@ -63,6 +58,7 @@ class Jobs:
 
     def _view(self, job: Job) -> View:
         incarnations = self.journal.incarnations(job.id)
-        last = incarnations[-1] if incarnations else None
+        run = self.state.run(job.id)
+        last = newest_incarnation(run, incarnations[-1] if incarnations else None)
         truth = find_truth(self.state, self.store, job, last)
         return View(job, last, truth)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sqlite3
 import sys
 
 import click
@@ -76,6 +77,15 @@ def main() -> None:
         # Nobody reads on; what was asked for is done. Nothing more may be written at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
+    except sqlite3.Error as error:
+        complain(
+            OutgrowError(
+                f"the journal cannot be used ({error})",
+                preserved="jobs and checkpoints are not touched",
+                remedy="try again; move journal.sqlite3 away if it is damaged",
+            )
+        )
+        status = OutgrowError.exit_status
     except OSError as error:
         complain(OutgrowError(f"the system said no: {error}", remedy="see `outgrow doctor`"))
         status = OutgrowError.exit_status

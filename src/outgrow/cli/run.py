@@ -13,7 +13,7 @@ import click
 
 from outgrow.agent import session
 from outgrow.agent.host import local_scheduler, open_host, state_dir
-from outgrow.agent.requests import Outcome
+from outgrow.agent.requests import Outcome, Say
 from outgrow.cli.options import Parsed, state_dir_option
 from outgrow.core.errors import Unsupported, Usage
 from outgrow.core.job import check_name, parse_label
@@ -143,10 +143,15 @@ def tell(text: str) -> None:
         pass  # a closed standard error must not cost the job its keeper
 
 
-def teller(messages: str) -> Callable[[str], None]:
-    """`tell`, or silence."""
-    shown = messages == "always" or (messages == "auto" and sys.stderr.isatty())
-    return tell if shown else lambda _: None
+def teller(messages: str) -> Say:
+    """What --messages asks for: everything, nothing, or what is between."""
+    everything = messages == "always" or (messages == "auto" and sys.stderr.isatty())
+
+    def say(text: str, *, trouble: bool = False) -> None:
+        if everything or (trouble and messages == "auto"):
+            tell(text)
+
+    return say
 
 
 def _cap(memory: int | None, max_memory: int | None) -> int:
@@ -199,7 +204,9 @@ def _credentials(user: str | None) -> tuple[int, int, tuple[int, ...]]:
     if os.getuid() != 0:
         raise Unsupported("running as another user without root", remedy="run as root")
     try:
-        entry = pwd.getpwuid(int(user)) if user.isdigit() else pwd.getpwnam(user)
+        entry = (
+            pwd.getpwuid(int(user)) if user.isascii() and user.isdecimal() else pwd.getpwnam(user)
+        )
     except KeyError:
         raise Usage(f"there is no user {user!r}", remedy="see `getent passwd`") from None
     return entry.pw_uid, entry.pw_gid, tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
@@ -208,7 +215,7 @@ def _credentials(user: str | None) -> tuple[int, int, tuple[int, ...]]:
 def signal_number(name: str) -> int:
     """The number of `TERM`, `SIGUSR1` or `12`. Raises Usage."""
     try:
-        if name.isdigit():
+        if name.isascii() and name.isdecimal():
             return signal.Signals(int(name))
         return signal.Signals[f"SIG{name.upper().removeprefix('SIG')}"]
     except (KeyError, ValueError):

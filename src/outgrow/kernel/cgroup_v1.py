@@ -85,7 +85,7 @@ class CgroupV1:
 
     def hold(self) -> None:
         self._close_events()
-        self._raised = _ROOM_TO_HOLD
+        self._raised += _ROOM_TO_HOLD
         self._write("memory.limit_in_bytes", str(self.limit + self._raised))
 
     def disarm(self) -> None:
@@ -158,7 +158,9 @@ class CgroupV1:
                 (f"{self.memory}/memory.oom_control", "0"),
                 (f"{self.memory}/memory.limit_in_bytes", str(self.limit)),
                 (f"{self.freezer}/freezer.state", "THAWED"),
-            )
+            ),
+            alarm=f"{self.memory}/memory.oom_control",
+            alarm_control=f"{self.memory}/cgroup.event_control",
         )
 
     def remove(self) -> None:

@@ -153,7 +153,8 @@ class CgroupV2:
                 (f"{self.path}/memory.high", "max"),
                 (f"{self.path}/memory.max", str(self.limit)),
                 (f"{self.path}/cgroup.freeze", "0"),
-            )
+            ),
+            alarm=f"{self.path}/memory.events",
         )
 
     def remove(self) -> None:

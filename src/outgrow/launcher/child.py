@@ -110,7 +110,17 @@ def _become_job(start: Start, join: Sequence[str], keep: int) -> NoReturn:
         if error.errno != errno.ENOEXEC:
             raise
     # As execvp(3) and every shell do with a script that names no interpreter.
-    os.execve("/bin/sh", ["/bin/sh", *start.argv], start.environment)
+    script = _found(start.argv[0], start.environment.get("PATH", os.defpath))
+    os.execve("/bin/sh", ["/bin/sh", script, *start.argv[1:]], start.environment)
+
+
+def _found(program: str, path: str) -> str:
+    if "/" not in program:
+        for folder in path.split(":"):
+            candidate = f"{folder or '.'}/{program}"
+            if os.access(candidate, os.X_OK):
+                return candidate
+    return program
 
 
 def _join(files: Sequence[str]) -> None:

@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 from outgrow import libc
 from outgrow.launcher import records, wire
+from outgrow.launcher.alarm import Alarm
 from outgrow.launcher.child import Start, engine_in_child, start_in_child, stop_engine
 
 HUNG_AFTER = 2.0
@@ -30,6 +31,7 @@ HUNG_AFTER = 2.0
 ENGINE_GIVES_UP = 60.0
 """Seconds that an engine has to take its own way out; it takes milliseconds. After that it hangs,
 and is killed, which may cost the job its life: so late that only a dead disk explains it."""
+_ENGINE_BUSY = 75
 _CGROUP_EMPTIES = 2.0
 _EVERY_OTHER_PROCESS = -1
 
@@ -90,8 +92,13 @@ class Init:
         self._let_go: set[int] = set()
         self._hung = False
         self._heard = time.monotonic()
+        self._files: dict[str, int] = {}
         self._undo: list[tuple[int, bytes]] = []
-        self._set_undo(plan["undo"])
+        self._set_undo(plan["undo"]["writes"])
+        self._alarm = Alarm(plan["undo"]["alarm"], plan["undo"]["alarm_control"])
+        self._asked_at: float | None = None
+        """When outgrow was asked whether it is there, until it says something."""
+        self._early_end: int | None = None
         self._ended = False
         self._last_breath: float | None = None
         self._wake, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -104,10 +111,12 @@ class Init:
         self._poll = select.epoll()
         for descriptor in (self._wake, self._listener.fileno(), to_outgrow.fileno()):
             self._poll.register(descriptor, select.EPOLLIN)
+        self._poll.register(self._alarm.descriptor, self._alarm.mask)
 
     def run(self) -> None:
         """Start or restore the job, then serve until it has ended."""
-        records.write_began(self._run, self._incarnation, time.time())
+        began = records.BeganRecord(time.time(), self._plan["limit"], self._plan["cgroups"])
+        records.write_began(self._run, self._incarnation, began)
         if self._plan["start"] is not None:
             self._start(Start(**self._plan["start"]))
         else:
@@ -122,6 +131,9 @@ class Init:
                     os.read(self._wake, 512)
                 elif descriptor == self._listener.fileno():
                     self._accept()
+                elif descriptor == self._alarm.descriptor:
+                    self._alarm.acknowledge()
+                    self._ask()
                 else:
                     self._listen_to_outgrow()
             self._reap()
@@ -162,13 +174,17 @@ class Init:
         self._engine = 0
         self._engine_deadline = None
         restoring, self._restoring = self._restoring, False
-        if restoring and status != 0:
+        early_end, self._early_end = self._early_end, None
+        by_itself = early_end is not None and early_end & 0x7F != signal.SIGKILL
+        if restoring and status != 0 and not by_itself:
             self._kill_all()
             self._never_ran("restore")
             self._tell(event="failed", what="restore", status=status)
             os._exit(1)
         if restoring:
             self._tell(event="started", root=self._root)
+            if early_end is not None:
+                self._job_ended(early_end)
         else:
             self._tell(event="engine-ended", status=status)
         if self._outgrow is None or self._hung:
@@ -176,6 +192,9 @@ class Init:
 
     def _job_ended(self, status: int) -> None:
         if self._ended:
+            return
+        if self._restoring:  # so soon after it came back that its engine has not left yet
+            self._early_end = status
             return
         # Told first: on a full disk the record cannot be written, and the status still counts.
         self._tell(event="ended", status=status)
@@ -266,9 +285,12 @@ class Init:
             self._outgrow = None
             self._outgrow_is_gone()
             return
-        self._heard = time.monotonic()
+        self._heard, self._asked_at = time.monotonic(), None
         for message in messages:
-            self._obey(message)
+            try:
+                self._obey(message)
+            except (OSError, KeyError, TypeError, ValueError) as error:
+                self._tell(event="confused", what=repr(error))  # nothing of it ends the job
 
     def _obey(self, message: dict[str, Any]) -> None:
         match message["op"]:
@@ -278,7 +300,10 @@ class Init:
                 self._frozen, self._hung = message["token"], False
             case "thawed":
                 self._frozen = None
+            case "engine" if self._engine:
+                self._tell(event="engine-ended", status=_ENGINE_BUSY)
             case "engine":
+                self._engine_deadline = None
                 self._engine = engine_in_child(message["argv"], [], hand_on=False)
             case "engine-stop":
                 self._stop_engine()
@@ -328,9 +353,11 @@ class Init:
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else -1
 
     def _hung_at(self) -> float | None:
-        if self._frozen is None or self._outgrow is None or self._ended:
+        if self._outgrow is None or self._ended:
             return None
-        return self._heard + HUNG_AFTER
+        if self._frozen is not None:
+            return self._heard + HUNG_AFTER
+        return None if self._asked_at is None else self._asked_at + HUNG_AFTER
 
     def _check_deadlines(self) -> None:
         now = time.monotonic()
@@ -340,12 +367,18 @@ class Init:
         if self._engine_deadline is not None and now >= self._engine_deadline:
             self._kill_engine()
 
+    def _ask(self) -> None:
+        """The job is held up at its limit: outgrow has heard that as well, if it is there."""
+        if self._outgrow is not None and self._asked_at is None:
+            self._asked_at = time.monotonic()
+            self._tell(event="are-you-there")
+
     def _outgrow_is_gone(self) -> None:
         """Let the job go, as if outgrow were not there. An engine at work holds the job's tasks by
         ptrace, and is told to give up; when it has, the job is given back once more."""
         if self._ended:
             return
-        self._hung = True
+        self._hung, self._asked_at = True, None
         if self._frozen is not None:
             self._let_go.add(self._frozen)
             self._tell(event="let-go", token=self._frozen)
@@ -376,13 +409,12 @@ class Init:
                 continue  # EBUSY: usage is above the limit for now; the other writes still count
 
     def _set_undo(self, writes: list[tuple[str, str]]) -> None:
-        # Opened now: what the job does to its own mounts later changes nothing.
-        fresh = [
-            (os.open(path, os.O_WRONLY | os.O_CLOEXEC), text.encode()) for path, text in writes
-        ]
-        for descriptor, _ in self._undo:
-            os.close(descriptor)
-        self._undo = fresh
+        # Opened before the job starts, and then kept: what it does to its own mounts later
+        # changes nothing.
+        for path, _ in writes:
+            if path not in self._files:
+                self._files[path] = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        self._undo = [(self._files[path], text.encode()) for path, text in writes]
 
     def _tell(self, **message: object) -> None:
         if self._outgrow is not None:

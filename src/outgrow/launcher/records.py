@@ -13,9 +13,11 @@ All of it lies in the job's run directory, one file per incarnation:
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -58,14 +60,34 @@ def forget(run: Path, incarnation: int) -> None:
         (run / f"{name}-{incarnation}.json").unlink(missing_ok=True)
 
 
-def write_began(run: Path, incarnation: int, at: float) -> None:
+@dataclass(frozen=True)
+class BeganRecord:
+    """That an incarnation may have run: since `at`, in seconds since the epoch, under `limit` bytes
+    in these cgroups."""
+
+    at: float
+    limit: int
+    cgroups: Sequence[str]
+
+
+def write_began(run: Path, incarnation: int, record: BeganRecord) -> None:
     """Note, durably, that the incarnation may run from now on. Raises OSError."""
-    _write(run, f"began-{incarnation}.json", {"at": at}, durable=True)
+    _write(run, f"began-{incarnation}.json", asdict(record), durable=True)
 
 
-def has_begun(run: Path, incarnation: int) -> bool:
-    """Whether the incarnation may ever have run."""
-    return (run / f"began-{incarnation}.json").exists()
+def read_began(run: Path, incarnation: int) -> BeganRecord | None:
+    """The note; None when the incarnation never ran."""
+    data = _read(run / f"began-{incarnation}.json")
+    try:
+        return None if data is None else BeganRecord(**data)
+    except TypeError:
+        return None
+
+
+def newest_begun(run: Path) -> int:
+    """The highest number of an incarnation that may have run, 0 when there is none."""
+    numbers = [path.stem.removeprefix("began-") for path in run.glob("began-*.json")]
+    return max((int(number) for number in numbers if number.isdecimal()), default=0)
 
 
 def write_ran_on(run: Path, incarnation: int, at: float) -> None:
@@ -114,7 +136,9 @@ def _write(run: Path, name: str, data: dict[str, object], *, durable: bool) -> N
     beside = run / f".{name}.new"
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        os.write(descriptor, json.dumps(data).encode())
+        text = json.dumps(data).encode()
+        if os.write(descriptor, text) != len(text):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if durable:
             os.fsync(descriptor)
     finally:

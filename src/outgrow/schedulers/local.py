@@ -1,4 +1,4 @@
-"""This host alone: memory is given while there is some, and never promised twice."""
+"""This host alone: memory is given while there is some that nobody was promised."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class LocalScheduler:
     """Room on this host.
 
     What other jobs were promised and have not used yet (limit - usage of each cgroup beside the
-    job's own) counts as taken, so that two jobs are never grown into the same memory.
+    job's own) counts as taken: a job is not grown, or brought back, into memory that another was
+    promised. A job that starts is given what its user asks for, as without outgrow.
     `memory` gives MemTotal and MemAvailable in bytes; `promises` a job's limit and usage by its
     cgroup directory.
     """

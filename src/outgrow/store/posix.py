@@ -38,7 +38,13 @@ class PosixStore:
         self.root = root
 
     def room(self) -> int:
-        status = os.statvfs(self.root)
+        try:
+            status = os.statvfs(self.root)
+        except OSError as error:
+            raise Transient(
+                f"the store {self.root} cannot be used ({error.strerror})",
+                preserved="the job runs on",
+            ) from None
         return status.f_bavail * status.f_frsize
 
     def begin(self, job: str) -> Draft:
