@@ -191,6 +191,13 @@ class FakeCgroup:
         self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._mark, self._backstop = self.limit - band, True
 
+    def brace(self, band: int) -> None:
+        self.hold()
+        self._backstop = True
+
+    def is_starved(self) -> bool:
+        return self.waiting
+
     def hold(self) -> None:
         self._close()
         self._raised = 16 * MIB

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -42,6 +43,14 @@ def runs_again(process: Process) -> bool:
     if isinstance(process, RealProcess):
         process.catch_up()
     return process.runs()
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    """For what the kernel gives no notice of."""
+    end = time.monotonic() + SOON
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 def wait_at_the_limit(cgroup: Cgroup) -> None:
@@ -239,6 +248,36 @@ def test_a_job_that_used_what_it_was_given_while_held_keeps_it(
     assert cgroup.limit == kernel.enforced() == LIMIT + 16 * MIB
     assert cgroup.oom_kills() == 0
     assert process.runs()
+
+
+def test_a_job_that_comes_back_outgrows_nothing_unnoticed(kernel: Kernel, cgroup: Cgroup) -> None:
+    """Between its first instruction and the first look of the guard."""
+    if not kernel.holds_at_limit:
+        pytest.skip("cgroup v2 has no way to hold a job at its limit; it slows it in the band")
+    process = kernel.process()
+    cgroup.brace(BAND)
+    assert cgroup.fileno() == -1
+    assert cgroup.limit == LIMIT
+    assert kernel.enforced() == LIMIT + 16 * MIB
+    assert cgroup.is_starved() is False
+    process.begin_to_fill(LIMIT + 40 * MIB)
+    wait_until(cgroup.is_starved)
+    assert cgroup.oom_kills() == 0
+    cgroup.arm(BAND)
+    assert cgroup.freeze(SOON) is True
+    cgroup.set_limit(2 * LIMIT)
+    cgroup.thaw()
+    process.finish()
+    assert cgroup.is_starved() is False
+
+
+def test_a_braced_cgroup_is_guarded_again_by_arming(kernel: Kernel, cgroup: Cgroup) -> None:
+    process = kernel.process()
+    cgroup.brace(BAND)
+    cgroup.arm(BAND)
+    assert cgroup.limit == kernel.enforced() == LIMIT
+    process.begin_to_fill(85 * MIB)
+    assert ready(cgroup, SOON)
 
 
 def test_a_larger_limit_is_room_to_grow(kernel: Kernel, cgroup: Cgroup) -> None:

@@ -139,7 +139,7 @@ def test_a_job_is_as_it_was_told_last(told: Told) -> None:
 
 def test_an_incarnation_is_as_it_was_told_last(told: Told) -> None:
     first = Incarnation(JOB, 1, GIB, 1.0, first_limit=GIB, cgroups=("/m/a", "/f/a"))
-    second = Incarnation(JOB, 2, 2 * GIB, 5.0, streams=((1, "pipe:[5]"),), init_pid=99)
+    second = Incarnation(JOB, 2, 2 * GIB, 5.0, end_reason="released")
     tenth = Incarnation(JOB, 10, 2 * GIB, 7.0)
     for incarnation in (tenth, second, first):
         told.journal.incarnation(incarnation)

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from outgrow.core.errors import Damaged, NotFound, Transient
 from outgrow.store.posix import PosixStore
 
-from .test_store import FILES, JOB, OTHER, KeptInFiles, describe, read, write
+from .test_store import JOB, OTHER, KeptInFiles, read
+from .values import FILES, describe, write
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="giving a file to another user takes root: run the tests with sudo"
@@ -93,9 +94,6 @@ def test_a_checkpoint_that_others_can_only_read_is_taken(
     assert read(kept.store.open(JOB, 1, verify=True)[1]) == FILES
 
 
-@pytest.mark.xfail(
-    strict=True, raises=DID_NOT_RAISE, reason="only the checkpoint's own directory is looked at"
-)
 @pytest.mark.parametrize(
     "which",
     [pytest.param("images", id="images"), pytest.param("..", id="the job's directory")],
@@ -107,9 +105,6 @@ def test_no_directory_on_the_way_may_be_writable_by_others(
     refused(kept, "can be written by others")
 
 
-@pytest.mark.xfail(
-    strict=True, raises=DID_NOT_RAISE, reason="only the checkpoint's own directory is looked at"
-)
 def test_images_that_are_a_link_are_refused(kept: KeptInFiles, checkpoint: Path) -> None:
     elsewhere = (checkpoint / "images").rename(checkpoint.parent / "elsewhere")
     (checkpoint / "images").symlink_to(elsewhere)
@@ -202,7 +197,6 @@ def test_a_manifest_that_says_something_else_is_refused(
     refused(kept, says)
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="lstat of a name with a NUL")
 def test_a_manifest_with_a_nul_in_a_name_is_refused(kept: KeptInFiles, checkpoint: Path) -> None:
     change(checkpoint, files=[{"name": "a\x00b", "size": 4, "blake3": "0" * 64}])
     refused(kept, "checkpoint 1 of job")
@@ -216,7 +210,7 @@ def test_a_manifest_with_a_nul_in_a_name_is_refused(kept: KeptInFiles, checkpoin
     [
         pytest.param({"root_pid": 8}, id="its first process"),
         pytest.param({"pids": [7, 9, 301]}, id="its PIDs"),
-        pytest.param({"streams": {"pipe:[501]": 2}}, id="its streams"),
+        pytest.param({"streams": []}, id="its streams"),
         pytest.param({"owner": 1001}, id="its owner"),
         pytest.param({"cpu_features": []}, id="what it needs of a CPU"),
     ],
@@ -386,7 +380,6 @@ def test_a_deletion_that_was_interrupted_is_invisible_and_swept_up(
     store.sweep(OTHER)
 
 
-@pytest.mark.xfail(strict=True, reason="delete removes N.partial although it moved nothing there")
 def test_deleting_what_is_not_there_spares_a_draft_of_that_number(kept: KeptInFiles) -> None:
     draft = kept.store.begin(JOB)
     write(draft, FILES)
@@ -419,7 +412,6 @@ def test_other_names_in_a_jobs_directory_are_no_checkpoints(kept: KeptInFiles) -
     assert kept.store.begin(JOB).number == 2
 
 
-@pytest.mark.xfail(strict=True, reason='"²".isdigit(), and int("²") is an error')
 @pytest.mark.parametrize("name", ["²", "²" + ".partial", "٣"])
 def test_a_digit_of_another_script_is_no_checkpoint(kept: KeptInFiles, name: str) -> None:
     (kept.root / JOB / name).mkdir()

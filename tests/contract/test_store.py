@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,45 +10,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from outgrow.core.errors import Damaged, NotFound
-from outgrow.core.fingerprint import Fingerprint
-from outgrow.ports import Description, Draft, Store, StreamKey
+from outgrow.ports import Store, StreamKey
 from outgrow.store.posix import PosixStore
 
 from .fakes import MemoryStore
+from .values import FILES, describe, write
 
 JOB, OTHER = "abcdefgh", "bcdefghj"
-FILES = {
-    "pages-1.img": bytes(range(256)) * 40,
-    "core-7.img": b"core",
-    "dump.log": b"(00.1) done\n",
-    "empty.img": b"",
-}
 NAMES = sorted(FILES)
 FULL = [name for name in NAMES if FILES[name]]
-
-
-def describe(draft: Draft, **changes: object) -> Description:
-    """What a keeper would say of a draft."""
-    description = Description(
-        job=draft.job,
-        number=draft.number,
-        incarnation=3,
-        owner=1000,
-        created=1764533222.25,
-        limit=268435456,
-        usage=243269632,
-        root_pid=7,
-        pids=(7, 9, 300),
-        fingerprint=Fingerprint("x86_64", "6.12.38", "criu 4.2.1", frozenset({"avx2", "fpu"})),
-        streams=(StreamKey(1, "pipe:[501]"),),
-    )
-    return replace(description, **changes)  # type: ignore[arg-type]
-
-
-def write(draft: Draft, files: dict[str, bytes]) -> None:
-    """What an engine would do."""
-    for name, data in files.items():
-        (draft.images / name).write_bytes(data)
 
 
 def read(images: Path) -> dict[str, bytes]:

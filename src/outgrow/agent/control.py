@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -23,9 +24,12 @@ from outgrow.core.errors import OutgrowError, Transient
 SOCKET = "control.sock"
 _LARGEST = 1 << 16
 _MOST_CLIENTS = 16
-_ERRORS = {
+_ERRORS: dict[str, type[OutgrowError]] = {
     kind.__name__: kind
-    for kind in (errors.Busy, errors.CannotSave, errors.Damaged, errors.NotFound, errors.Usage)
+    for kind in (
+        *(errors.Busy, errors.CannotSave, errors.Damaged, errors.NotFound, errors.Usage),
+        *(errors.Permanent, errors.Transient, OutgrowError),
+    )
 }
 
 
@@ -86,9 +90,9 @@ class ControlServer:
                 answer=answer,
                 stop=bool(message.get("stop", False)),
                 memory=int(message.get("memory", 0)),
-                signal=int(message.get("signal", 15)),
+                signal=signal.Signals(int(message.get("signal", 15))),
             )
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except Exception:  # whatever somebody sends, the keeper stays
             answer.fail(errors.Usage("the request cannot be understood"))
             return
         self._take(request)
@@ -99,6 +103,7 @@ class ControlServer:
         except OutgrowError as error:
             reply = {
                 "error": type(error).__name__,
+                "status": error.exit_status,
                 "message": error.message,
                 "preserved": error.preserved,
                 "remedy": error.remedy,
@@ -143,8 +148,10 @@ def ask(run: Path, **request: object) -> dict[str, Any]:
     if "ok" in reply:
         answer: dict[str, Any] = reply["ok"]
         return answer
-    kind = _ERRORS.get(reply["error"], Transient)
-    raise kind(reply["message"], preserved=reply["preserved"], remedy=reply["remedy"])
+    kind = _ERRORS.get(reply["error"], OutgrowError)
+    answer_error = kind(reply["message"], preserved=reply["preserved"], remedy=reply["remedy"])
+    answer_error.exit_status = reply["status"]
+    raise answer_error
 
 
 def _one_of(value: object, known: tuple[str, ...]) -> str:

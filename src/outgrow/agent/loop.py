@@ -19,6 +19,9 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
+_LONGEST_WAIT = 3600.0
+"""epoll_wait(2) takes milliseconds in 32 bits; what is further away is waited for in turns."""
+
 
 class Future(Generic[T]):
     """A result that is not there yet; `await` it. Set it once, in the loop's thread."""
@@ -169,7 +172,7 @@ class Loop:
         if self._ready:
             timeout = 0.0
         elif self._timers:
-            timeout = max(0.0, self._timers[0][0] - time.monotonic())
+            timeout = min(max(0.0, self._timers[0][0] - time.monotonic()), _LONGEST_WAIT)
         else:
             timeout = -1
         return self._epoll.poll(timeout)

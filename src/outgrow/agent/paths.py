@@ -39,7 +39,7 @@ class StateDir:
         could write to it."""
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            status = self.root.stat()
+            self._check_owner(self.root.stat())
             for folder in (self.store, self.root / "run"):
                 folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
@@ -47,7 +47,6 @@ class StateDir:
                 f"the state directory {self.root} cannot be made or written ({error.strerror})",
                 remedy="run as root, or name another one with --state-dir",
             ) from None
-        self._check_owner(status)
 
     def is_there(self) -> bool:
         """Whether it holds a journal. Raises Unsupported where this user cannot look, Usage where

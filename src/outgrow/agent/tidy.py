@@ -28,16 +28,19 @@ def tidy(state: StateDir) -> None:
     unsettled = [job for job in reader.jobs() if job.state is not State.ENDED]
     store = PosixStore(state.store)
     writer: JournalWriter | None = None
-    for job in unsettled:
+    for unsettled_job in unsettled:
         try:
-            lock = records.Lock(state.run(job.id) / records.KEEPER)
+            lock = records.Lock(state.run(unsettled_job.id) / records.KEEPER)
         except (BlockingIOError, FileNotFoundError):
             continue
         try:
+            job = reader.find(unsettled_job.id)  # anew, for its keeper may have just ended it
             incarnations = reader.incarnations(job.id)
             journalled = incarnations[-1] if incarnations else None
             last = newest_incarnation(state.run(job.id), journalled)
             truth = find_truth(state, store, job, last, kept=False)
+            if job.state is State.ENDED:
+                continue
             if truth.state is not job.state or truth.state is State.LOST:
                 writer = writer or JournalWriter(state.journal)
                 _settle(store, writer, job, last, truth)

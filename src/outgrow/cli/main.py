@@ -11,6 +11,7 @@ import click
 
 from outgrow import __version__
 from outgrow.core.errors import OutgrowError
+from outgrow.journal.schema import broken
 
 VERBS = {
     "run": "Run a command under guard: it outgrows its memory and loses nothing.",
@@ -62,7 +63,11 @@ def main() -> None:
     """The entry point. Never ends with a traceback for what a user or a host can do wrong."""
     _fill_standard_streams()
     try:
-        status = cli.main(standalone_mode=False)
+        # Not cli.main(), which ends with 1 by itself when nobody reads on.
+        with cli.make_context("outgrow", sys.argv[1:]) as context:
+            status = cli.invoke(context)
+    except click.exceptions.Exit as done:
+        status = done.exit_code
     except click.exceptions.Abort:
         status = _INTERRUPTED
     except KeyboardInterrupt:
@@ -78,13 +83,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
     except sqlite3.Error as error:
-        complain(
-            OutgrowError(
-                f"the journal cannot be used ({error})",
-                preserved="jobs and checkpoints are not touched",
-                remedy="try again; move journal.sqlite3 away if it is damaged",
-            )
-        )
+        complain(broken(error))
         status = OutgrowError.exit_status
     except OSError as error:
         complain(OutgrowError(f"the system said no: {error}", remedy="see `outgrow doctor`"))

@@ -37,4 +37,4 @@ def misfits(made_on: Fingerprint, here: Fingerprint) -> list[str]:
 
 def _version(text: str) -> tuple[int, ...]:
     word = text.rsplit(" ", 1)[-1].split("-", 1)[0]
-    return tuple(int(part) for part in word.split(".") if part.isdigit())
+    return tuple(int(part) for part in word.split(".") if part.isascii() and part.isdecimal())

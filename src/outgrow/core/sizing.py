@@ -20,7 +20,7 @@ class NextSize:
         """Bytes of the request that follows `limit`, in whole MiB, always larger than `limit`."""
         wanted = int(limit * self.factor) + self.plus
         rounded = -(-wanted // MIB) * MIB
-        return max(rounded, limit + MIB)
+        return max(rounded, (limit // MIB + 1) * MIB)
 
     def __str__(self) -> str:
         if self.plus:

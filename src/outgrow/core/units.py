@@ -21,7 +21,8 @@ _DECIMAL = {"KB": "KiB", "MB": "MiB", "GB": "GiB", "TB": "TiB"}
 _LARGEST = 1 << 50
 """1 PiB: no single host has it, so a larger number is a slip of the keyboard."""
 
-_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([A-Za-z]*)", re.ASCII)
+_MOST_DIGITS = 30
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)", re.ASCII)
 _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)", re.ASCII)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -49,7 +50,7 @@ def parse_size(text: str) -> int:
     factor = _UNITS.get(unit.upper())
     if factor is None:
         raise Usage(f"{text!r} has an unknown unit {unit!r}", remedy="use KiB, MiB, GiB or TiB")
-    size = _scaled(number, factor)
+    size = _scaled(number, factor) if len(number) <= _MOST_DIGITS else _LARGEST + 1
     if size <= 0:
         raise Usage(f"{text!r} is no memory at all", remedy="give a size above zero")
     if size > _LARGEST:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from outgrow.core.errors import NotFound, Usage
 from outgrow.core.job import Checkpoint, Incarnation, Job, SaveRecord
 from outgrow.core.sample import Sample
 from outgrow.journal import documents
-from outgrow.journal.schema import connect
+from outgrow.journal.schema import broken, connect
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class JournalReader:
 
     def jobs(self) -> list[Job]:
         """All jobs, oldest first."""
-        rows = self._connection.execute("SELECT document FROM jobs ORDER BY created")
+        rows = self._rows("SELECT document FROM jobs ORDER BY created")
         return [documents.decode_job(document) for (document,) in rows]
 
     def find(self, text: str) -> Job:
@@ -49,13 +50,13 @@ class JournalReader:
             "SELECT document FROM jobs WHERE name = ?1 ORDER BY created DESC LIMIT 1",
             "SELECT document FROM jobs WHERE ?1 = 'last' ORDER BY created DESC LIMIT 1",
         ):
-            row = self._connection.execute(sql, (text,)).fetchone()
-            if row:
-                return documents.decode_job(row[0])
-        rows = self._connection.execute(
+            found = self._rows(sql, (text,))
+            if found:
+                return documents.decode_job(found[0][0])
+        rows = self._rows(
             "SELECT document FROM jobs WHERE substr(id, 1, length(?1)) = ?1 LIMIT 2",
             (text,),
-        ).fetchall()
+        )
         if len(rows) > 1:
             raise Usage(f"several jobs begin with {text!r}", remedy="give more of the id")
         if not rows:
@@ -64,42 +65,42 @@ class JournalReader:
 
     def incarnations(self, job: str) -> list[Incarnation]:
         """In order."""
-        rows = self._connection.execute(
-            "SELECT document FROM incarnations WHERE job = ? ORDER BY number", (job,)
-        )
+        rows = self._rows("SELECT document FROM incarnations WHERE job = ? ORDER BY number", (job,))
         return [documents.decode_incarnation(document) for (document,) in rows]
 
     def checkpoints(self, job: str) -> list[Checkpoint]:
         """In order, those that were deleted since included."""
-        rows = self._connection.execute(
-            "SELECT document FROM checkpoints WHERE job = ? ORDER BY number", (job,)
-        )
+        rows = self._rows("SELECT document FROM checkpoints WHERE job = ? ORDER BY number", (job,))
         return [documents.decode_checkpoint(document) for (document,) in rows]
 
     def saves(self, job: str) -> list[SaveRecord]:
         """In order."""
-        rows = self._connection.execute(
-            "SELECT document FROM saves WHERE job = ? ORDER BY started", (job,)
-        )
+        rows = self._rows("SELECT document FROM saves WHERE job = ? ORDER BY started", (job,))
         return [documents.decode_save(document) for (document,) in rows]
 
     def events(self, job: str) -> list[Event]:
         """In order."""
-        rows = self._connection.execute(
+        rows = self._rows(
             "SELECT at, kind, data FROM events WHERE job = ? ORDER BY sequence", (job,)
         )
         return [Event(at, kind, json.loads(data)) for at, kind, data in rows]
 
     def samples(self, job: str) -> list[Sample]:
         """In order of time."""
-        rows = self._connection.execute(
+        rows = self._rows(
             "SELECT at, usage, memory_limit FROM samples WHERE job = ? ORDER BY at", (job,)
         )
         return [Sample(at, usage, limit) for at, usage, limit in rows]
 
     def forget(self, job: str) -> None:
         """Remove everything of the job."""
-        self._connection.execute("DELETE FROM jobs WHERE id = ?", (job,))
+        self._rows("DELETE FROM jobs WHERE id = ?", (job,))
+
+    def _rows(self, sql: str, values: tuple[object, ...] = ()) -> list[Any]:
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise broken(error) from None
 
 
 def _is_utf8(text: str) -> bool:

@@ -59,7 +59,10 @@ def connect(path: Path) -> sqlite3.Connection:
     """Open the journal, making it when it is not there. Raises OutgrowError for one that a newer
     outgrow made, or that is no journal."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    connection = sqlite3.connect(path, timeout=5, isolation_level=None, check_same_thread=False)
+    try:
+        connection = sqlite3.connect(path, timeout=5, isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise broken(error) from None
     try:
         path.chmod(0o600)
         if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
@@ -71,11 +74,7 @@ def connect(path: Path) -> sqlite3.Connection:
             version = _make(connection)
     except sqlite3.DatabaseError as error:
         connection.close()
-        raise OutgrowError(
-            f"the journal {path} cannot be opened ({error})",
-            preserved="checkpoints are not touched",
-            remedy="free room, or move the file away to begin a new journal",
-        ) from None
+        raise broken(error) from None
     if version > VERSION:
         connection.close()
         raise OutgrowError(
@@ -83,6 +82,15 @@ def connect(path: Path) -> sqlite3.Connection:
             remedy="use that one, or another --state-dir",
         )
     return connection
+
+
+def broken(error: sqlite3.Error) -> OutgrowError:
+    """What to say of a journal that cannot be used."""
+    return OutgrowError(
+        f"the journal cannot be opened or read ({error})",
+        preserved="jobs and checkpoints are not touched",
+        remedy="free room, try again, or move journal.sqlite3 away to begin a new one",
+    )
 
 
 def _version_of(connection: sqlite3.Connection) -> int:

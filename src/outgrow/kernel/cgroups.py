@@ -63,18 +63,30 @@ def open_cgroup(paths: tuple[str, ...]) -> CgroupV1 | CgroupV2:
 def find_hierarchies(root: Path = Path("/")) -> Hierarchies:
     """What is mounted, read from /proc/self below `root`."""
     memory = freezer = unified = None
+    own = _own(root)
     for line in read(root / "proc/self/mountinfo").splitlines():
         before, _, after = line.partition(" - ")
-        mount = root / _unescape(before.split()[4]).lstrip("/")
+        fields = before.split()
+        mount = root / _unescape(fields[4]).lstrip("/")
+        shown = _unescape(fields[3])  # the directory of the hierarchy that is mounted here
         kind, _, options = after.split(" ", 2)
         controllers = options.split(",")
+        for controller in controllers if kind == "cgroup" else ():
+            own[controller] = _below(shown, own.get(controller, "/"))
         if kind == "cgroup" and "memory" in controllers:
             memory = memory or mount
         if kind == "cgroup" and "freezer" in controllers:
             freezer = freezer or mount
         if kind == "cgroup2" and "memory" in _controllers(mount):
             unified = unified or mount
-    return Hierarchies(memory, freezer, unified, _own(root))
+    return Hierarchies(memory, freezer, unified, own)
+
+
+def _below(shown: str, path: str) -> str:
+    """`path` as seen from a mount that shows the directory `shown` of the hierarchy."""
+    if shown == "/" or not (path == shown or path.startswith(f"{shown}/")):
+        return path
+    return path[len(shown) :] or "/"
 
 
 def _controllers(mount: Path) -> list[str]:

@@ -71,16 +71,22 @@ def has_tcp_connection(pids: list[int], proc: Path = PROC) -> bool:
     if not sockets:
         return False
     for table in ("tcp", "tcp6"):
-        try:
-            lines = read(proc / str(pids[0]) / "net" / table).splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
+        for line in _net_table(pids, table, proc):
             fields = line.split()
             listening = fields[3] == "0A"
             if fields[9] in sockets and not listening:
                 return True
     return False
+
+
+def _net_table(pids: list[int], table: str, proc: Path) -> list[str]:
+    """The lines of a table of /proc/PID/net, by the first process that is still there."""
+    for pid in pids:
+        try:
+            return read(proc / str(pid) / "net" / table).splitlines()[1:]
+        except OSError:
+            continue
+    return []
 
 
 def memory_total_and_available(proc: Path = PROC) -> tuple[int, int]:

@@ -104,23 +104,29 @@ def _become_job(start: Start, join: Sequence[str], keep: int) -> NoReturn:
         os.setresuid(start.uid, start.uid, start.uid)
     os.umask(start.umask)
     _close_all_but((*STREAMS, keep))
+    program = _found(start.argv[0], start.environment.get("PATH", os.defpath))
     try:
-        os.execvpe(start.argv[0], list(start.argv), start.environment)
+        os.execve(program, list(start.argv), start.environment)
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
     # As execvp(3) and every shell do with a script that names no interpreter.
-    script = _found(start.argv[0], start.environment.get("PATH", os.defpath))
-    os.execve("/bin/sh", ["/bin/sh", script, *start.argv[1:]], start.environment)
+    os.execve("/bin/sh", ["/bin/sh", program, *start.argv[1:]], start.environment)
 
 
 def _found(program: str, path: str) -> str:
-    if "/" not in program:
-        for folder in path.split(":"):
-            candidate = f"{folder or '.'}/{program}"
-            if os.access(candidate, os.X_OK):
-                return candidate
-    return program
+    """The file that a shell would execute. Raises FileNotFoundError, or PermissionError where there
+    are only files that cannot be executed."""
+    if "/" in program:
+        return program
+    reason = errno.ENOENT
+    for folder in path.split(":"):
+        candidate = f"{folder or '.'}/{program}"
+        if os.access(candidate, os.X_OK) and not os.path.isdir(candidate):
+            return candidate
+        if os.path.exists(candidate):
+            reason = errno.EACCES
+    raise OSError(reason, os.strerror(reason), program)
 
 
 def _join(files: Sequence[str]) -> None:

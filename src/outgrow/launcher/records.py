@@ -7,7 +7,7 @@ All of it lies in the job's run directory, one file per incarnation:
 - `began-N.json`  PID 1 began to start or restore the job: from here on it may have run;
 - `ran-on-N.json` outgrow was gone or hung, and the job was let go: what it did from then on is in
                   no checkpoint made before;
-- `lock`          locked (flock) by PID 1 for as long as the incarnation lives;
+- `lock`          locked (fcntl(2), F_OFD_SETLK) by PID 1 for as long as the incarnation lives;
 - `keeper`        locked by the process of outgrow that keeps the job.
 """
 
@@ -17,6 +17,7 @@ import errno
 import fcntl
 import json
 import os
+import struct
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -38,6 +39,15 @@ class ExitRecord:
     failed: str | None = None
     """It never ran: what failed before it could."""
 
+    def is_sound(self) -> bool:
+        """Whether its fields are of their types: it was read from a file."""
+        return (
+            isinstance(self.at, int | float)
+            and isinstance(self.status, int | None)
+            and isinstance(self.released, int | None)
+            and isinstance(self.failed, str | None)
+        )
+
 
 def write_exit(run: Path, incarnation: int, record: ExitRecord) -> None:
     """Write it durably. Raises OSError."""
@@ -48,9 +58,10 @@ def read_exit(run: Path, incarnation: int) -> ExitRecord | None:
     """How the incarnation ended; None while it lives, or when nobody could say."""
     data = _read(run / f"exit-{incarnation}.json")
     try:
-        return None if data is None else ExitRecord(**data)
+        record = None if data is None else ExitRecord(**data)
     except TypeError:
         return None
+    return record if record is not None and record.is_sound() else None
 
 
 def forget(run: Path, incarnation: int) -> None:
@@ -103,6 +114,11 @@ def read_ran_on(run: Path, incarnation: int) -> float | None:
     return float(at) if isinstance(at, int | float) else None
 
 
+_FLOCK = "hhqqi4x"
+"""struct flock of 64-bit Linux: type, whence, start, length, pid."""
+_WHOLE_FILE = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+
+
 class Lock:
     """A lock that is held until `close`, or until the last process that inherited it dies."""
 
@@ -111,7 +127,7 @@ class Lock:
         directory."""
         self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.fcntl(self.descriptor, fcntl.F_OFD_SETLK, _WHOLE_FILE)
         except OSError:
             os.close(self.descriptor)
             raise
@@ -122,14 +138,16 @@ class Lock:
 
 
 def is_held(path: Path) -> bool:
-    """Whether somebody holds the lock."""
+    """Whether somebody holds the lock. Looking does not take it, not even for a moment."""
     try:
-        Lock(path).close()
-    except BlockingIOError:
-        return True
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
-    return False
+    try:
+        found = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _WHOLE_FILE)
+    finally:
+        os.close(descriptor)
+    return bool(struct.unpack(_FLOCK, found)[0] != fcntl.F_UNLCK)
 
 
 def _write(run: Path, name: str, data: dict[str, object], *, durable: bool) -> None:

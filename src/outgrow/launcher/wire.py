@@ -22,6 +22,8 @@ def receive(connection: socket.socket) -> list[dict[str, Any]] | None:
             packet = connection.recv(LARGEST, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return messages
+        except ConnectionResetError:
+            continue  # it went away without reading all of ours; what it said before is still there
         except OSError:
             return messages or None
         if not packet:
@@ -32,9 +34,12 @@ def receive(connection: socket.socket) -> list[dict[str, Any]] | None:
 
 
 def send(connection: socket.socket, **message: object) -> bool:
-    """Send one message without waiting; whether it went."""
+    """Send one message without waiting; whether it went, whole."""
+    packet = encode(**message)
+    if len(packet) > LARGEST:
+        return False
     try:
-        connection.send(encode(**message), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        connection.send(packet, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
     except OSError:
         return False
     return True

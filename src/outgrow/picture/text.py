@@ -11,8 +11,9 @@ def plain(text: str) -> str:
 
     What is left can neither steer a terminal (ESC, direction marks) nor break XML 1.0.
     """
-    line = "".join(ch for ch in " ".join(text.split()) if unicodedata.category(ch)[0] != "C")
-    return line.strip()
+    spaced = "".join(" " if ch.isspace() else ch for ch in text)
+    clean = "".join(ch for ch in spaced if unicodedata.category(ch)[0] != "C")
+    return " ".join(clean.split())
 
 
 def ascii_only(text: str) -> str:

@@ -94,7 +94,7 @@ def decode(data: bytes) -> Manifest:
             remedy="use the outgrow that wrote it, or a newer one",
         )
     for entry in manifest.files:
-        if "/" in entry.name or entry.name in ("", ".", ".."):
+        if "/" in entry.name or entry.name in ("", ".", "..") or "\0" in entry.name:
             raise Damaged(f"the checkpoint names a file outside of itself: {entry.name!r}")
     return manifest
 

@@ -93,7 +93,13 @@ class PosixStore:
 
     def open(self, job: str, number: int, *, verify: bool) -> tuple[Description, Path]:
         folder = self._folder(job) / str(number)
-        self._check_owner(folder)
+        if not os.path.lexists(folder):
+            raise NotFound(f"there is no checkpoint {number} of job {job}")
+        try:
+            for directory in (folder, folder.parent, folder / _IMAGES):
+                self._check_owner(directory)
+        except OSError as error:
+            raise Damaged(f"the checkpoint cannot be read ({error.strerror})") from None
         try:
             manifest = documents.decode((folder / _MANIFEST).read_bytes())
             images = folder / _IMAGES
@@ -121,7 +127,7 @@ class PosixStore:
         folder = self._folder(job)
         if not folder.is_dir():
             return []
-        return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
+        return sorted(int(path.name) for path in folder.iterdir() if _is_number(path.name))
 
     def delete(self, job: str, number: int) -> None:
         folder = self._folder(job) / str(number)
@@ -130,7 +136,7 @@ class PosixStore:
             # First under another name: one that is half deleted must never look whole.
             folder.rename(doomed)
         except FileNotFoundError:
-            pass
+            return
         shutil.rmtree(doomed, ignore_errors=True)
 
     def sweep(self, job: str) -> None:
@@ -150,17 +156,12 @@ class PosixStore:
 
     def _partials(self, folder: Path) -> list[int]:
         names = [path.name.removesuffix(_PARTIAL) for path in folder.glob(f"*{_PARTIAL}")]
-        return [int(name) for name in names if name.isdigit()]
+        return [int(name) for name in names if _is_number(name)]
 
     def _check_owner(self, folder: Path) -> None:
         """Restoring runs what an image says, as root: it must be a real directory of ours that
         nobody else can have written to."""
-        try:
-            status = folder.lstat()
-        except FileNotFoundError:
-            raise NotFound(
-                f"there is no checkpoint {folder.name} of {folder.parent.name}"
-            ) from None
+        status = folder.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
             raise Damaged(f"{folder} is not a directory of uid {os.geteuid()}")
         if status.st_mode & 0o022:
@@ -201,6 +202,10 @@ def _check(images: Path, entry: documents.FileEntry, verify: bool) -> None:
         digest = blake3(max_threads=blake3.AUTO).update_mmap(path).hexdigest()
         if digest != entry.blake3:
             raise Damaged(f"{entry.name} is not what was written")
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdecimal()
 
 
 def _write_synced(path: Path, data: bytes) -> None:

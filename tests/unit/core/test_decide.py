@@ -21,7 +21,7 @@ from outgrow.core.decide import (
     next_rung,
     only_dirty_cache,
 )
-from outgrow.core.policy import Action, LimitPolicy
+from outgrow.core.policy import SMALLEST_LIMIT, Action, LimitPolicy
 from outgrow.core.sample import MemoryReading
 from outgrow.core.units import GIB, MIB
 
@@ -165,7 +165,7 @@ def test_the_ladder_by_example(
 def test_no_rung_ever_exceeds_a_cap_or_the_room(
     ladder: tuple[Action, ...], limit: int, room: int, host_cap: int
 ) -> None:
-    policy = LimitPolicy(4 * MIB, 2 * GIB, on_limit=ladder)
+    policy = LimitPolicy(SMALLEST_LIMIT, 2 * GIB, on_limit=ladder)
     match next_rung(policy, Situation(limit, room, frozenset(), host_cap)):
         case Grow(following):
             assert limit < following <= min(2 * GIB, host_cap)

@@ -52,9 +52,9 @@ def test_an_unknown_action_is_answered_with_the_known_ones() -> None:
 @pytest.mark.parametrize(
     ("memory", "max_memory", "band", "ladder", "says"),
     [
-        pytest.param(1, GIB, MIB, (MOVE,), "--memory 1 B is less", id="no program starts"),
-        pytest.param(SMALLEST_LIMIT - 1, GIB, MIB, (MOVE,), "is less", id="just too small"),
-        pytest.param(0, GIB, MIB, (MOVE,), "--memory 0 B is less", id="nothing"),
+        pytest.param(1, GIB, MIB, (MOVE,), "--memory 1 B is too little", id="no program starts"),
+        pytest.param(SMALLEST_LIMIT - 1, GIB, MIB, (MOVE,), "is too little", id="just too small"),
+        pytest.param(0, GIB, MIB, (MOVE,), "--memory 0 B is too little", id="nothing"),
         pytest.param(
             GIB, GIB - 1, MIB, (MOVE,), "--max-memory 1023.9 MiB is below --memory 1 GiB", id="cap"
         ),

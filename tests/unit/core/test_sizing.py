@@ -111,7 +111,6 @@ def test_the_next_limit_grows_within_the_cap_in_whole_mib(
     assert following >= min(cap, int(limit * rule.factor) + rule.plus)
 
 
-@pytest.mark.xfail(strict=True, reason="after() adds a MiB to a limit that is no whole MiB")
 def test_a_small_step_from_an_odd_limit_ends_on_a_whole_mib() -> None:
     assert NextSize(plus=KIB).after(64 * MIB + 1) % MIB == 0
 
@@ -129,7 +128,7 @@ def test_a_ladder_ends_at_its_cap(rule: NextSize, limit: int) -> None:
     while (following := next_limit(rule, limit, cap)) is not None:
         limit, steps = following, steps + 1
     assert limit == cap
-    assert steps <= 100
+    assert steps <= 101  # the first may be a part of a MiB
 
 
 @pytest.mark.parametrize(

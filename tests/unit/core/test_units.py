@@ -86,7 +86,6 @@ def test_a_refused_size_names_the_reading_that_was_probably_meant(text: str, say
     assert error.value.exit_status == 2
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="int() refuses more than 4300 digits")
 @pytest.mark.parametrize("text", ["9" * 5000 + "G", "1." + "9" * 5000 + "G"])
 def test_an_absurdly_long_size_is_refused_like_any_other(text: str) -> None:
     with pytest.raises(Usage):
@@ -218,7 +217,8 @@ def test_the_parts_of_a_duration_add_up(days: int, hours: int, minutes: int, sec
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (0, "0 ms"),
+        (0, "0 s"),
+        (0.0001, "0 ms"),
         (0.0874, "87 ms"),
         (1, "1.0 s"),
         (1.94, "1.9 s"),

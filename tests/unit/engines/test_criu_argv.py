@@ -11,18 +11,20 @@ from outgrow.ports import StreamKey
 
 IMAGES = Path("/var/lib/outgrow/store/abcdefgh/3.partial/images")
 DUMP = [
-    *("/opt/criu", "dump", "--tree", "7", "--images-dir", str(IMAGES)),
+    *("/opt/criu", "dump", "--no-default-config", "--tree", "7", "--images-dir", str(IMAGES)),
     *("--log-file", "dump.log", "-v2", "--leave-running"),
     *("--manage-cgroups=ignore", "--freeze-cgroup", "/sys/fs/cgroup/freezer/outgrow/abcdefgh-1"),
     *("--file-locks", "--ghost-limit", "1G"),
 ]
 RESTORE = [
-    *("/opt/criu", "restore", "--images-dir", str(IMAGES), "--log-file", "restore.log", "-v2"),
+    *("/opt/criu", "restore", "--no-default-config", "--images-dir", str(IMAGES)),
+    *("--log-file", "restore.log", "-v2"),
     *("--restore-detached", "--restore-sibling", "--manage-cgroups=ignore"),
     *("--file-locks", "--tcp-established"),
 ]
 PIPE = StreamKey(1, "pipe:[501]")
 TWIN = StreamKey(2, "pipe:[501]")
+FILE = StreamKey(1, "file[1a:9f]", "/home/ann/out", 1, 6)
 TTY = StreamKey(0, "tty[8803:1a]")
 
 
@@ -49,6 +51,12 @@ TTY = StreamKey(0, "tty[8803:1a]")
             ],
             id="a terminal and a pipe",
         ),
+        pytest.param(
+            [FILE],
+            "skip",
+            ["--network-lock", "skip", "--external", "file[1a:9f]"],
+            id="a file",
+        ),
     ],
 )
 def test_dump(streams: list[StreamKey], lock: str, rest: list[str]) -> None:
@@ -72,6 +80,9 @@ def test_dump(streams: list[StreamKey], lock: str, rest: list[str]) -> None:
             {"tty[8803:1a]": 10, "pipe:[501]": 11},
             ["--inherit-fd", "fd[11]:pipe:[501]", "--inherit-fd", "fd[10]:tty[8803:1a]"],
             id="a terminal and a pipe",
+        ),
+        pytest.param(
+            {"file[1a:9f]": 11}, ["--inherit-fd", "fd[11]:ile[1a:9f]"], id="a file, as CRIU has it"
         ),
     ],
 )

@@ -149,7 +149,8 @@ def test_a_dump_runs_criu_inside_the_jobs_namespaces(criu: str, tmp_path: Path) 
     engine = CriuEngine(no_connection, frozenset)
     runner = FakeRunner(0)
     finish(engine.dump(request(tmp_path), runner))
-    assert runner.argv[:4] == [criu, "dump", "--tree", "7"]
+    assert runner.argv[:2] == [criu, "dump"]
+    assert runner.argv[runner.argv.index("--tree") + 1] == "7"
     assert runner.argv[-4:] == ["--network-lock", "skip", "--external", "pipe:[501]"]
     assert runner.timeout == 12.5
     assert asked == [[4101, 4102]]

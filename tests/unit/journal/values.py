@@ -91,9 +91,7 @@ incarnations = st.builds(
     peak=sizes,
     ended=st.none() | times,
     end_reason=st.text(max_size=30),
-    init_pid=st.integers(0, 1 << 22),
     cgroups=st.lists(undecodable, max_size=2).map(tuple),
-    streams=st.lists(st.tuples(st.integers(0, 2), st.text(max_size=20)), max_size=3).map(tuple),
 )
 checkpoints = st.builds(
     Checkpoint,

@@ -181,6 +181,31 @@ def test_an_engine_at_work_has_room_and_gives_no_notice(
     assert cgroup.limit == LIMIT
 
 
+def test_a_job_that_comes_back_is_held_from_its_first_instant(
+    cgroup: CgroupV1, writes: KernelWrites
+) -> None:
+    cgroup.brace(BAND)
+    assert writes.seen == [
+        ("memory.limit_in_bytes", str(LIMIT + 16 * MIB)),
+        ("memory.oom_control", "1"),
+    ]
+    assert cgroup.fileno() == -1
+    assert cgroup.limit == LIMIT
+
+
+@pytest.mark.parametrize(
+    ("text", "starved"),
+    [
+        ("oom_kill_disable 1\nunder_oom 1\noom_kill 0\n", True),
+        ("oom_kill_disable 1\nunder_oom 0\noom_kill 1\n", False),
+        ("", False),
+    ],
+)
+def test_whether_a_task_waits_for_memory(cgroup: CgroupV1, text: str, starved: bool) -> None:
+    (cgroup.memory / "memory.oom_control").write_text(text)
+    assert cgroup.is_starved() is starved
+
+
 @pytest.mark.parametrize("end", ["arm", "disarm"])
 def test_what_ends_the_holding_enforces_the_limit_again(
     cgroup: CgroupV1, writes: KernelWrites, end: str
@@ -203,9 +228,6 @@ def test_a_job_that_used_the_room_keeps_it(cgroup: CgroupV1, writes: KernelWrite
     assert writes.seen[-3][1].endswith(f" {LIMIT + 16 * MIB - BAND}")
 
 
-@pytest.mark.xfail(
-    strict=True, raises=OSError, reason="hold() lowers the limit when freezing took over 16 MiB"
-)
 def test_holding_takes_nothing_back_that_freezing_gave(
     cgroup: CgroupV1, writes: KernelWrites
 ) -> None:

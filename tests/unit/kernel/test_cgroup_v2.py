@@ -152,6 +152,16 @@ def test_an_engine_at_work_has_room_and_gives_no_notice(
     assert cgroup.limit == LIMIT
 
 
+def test_a_job_that_comes_back_is_slowed_from_its_first_instant(
+    cgroup: CgroupV2, writes: KernelWrites
+) -> None:
+    cgroup.brace(BAND)
+    assert ("memory.max", str(LIMIT + 16 * MIB)) in writes.seen
+    assert writes.seen[-1] == ("memory.high", str(LIMIT - BAND))
+    assert cgroup.fileno() == -1
+    assert cgroup.is_starved() is False
+
+
 @pytest.mark.parametrize("end", ["arm", "disarm"])
 def test_what_ends_the_holding_enforces_the_limit_again(
     cgroup: CgroupV2, writes: KernelWrites, end: str

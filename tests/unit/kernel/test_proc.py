@@ -95,7 +95,6 @@ def test_a_process_that_is_gone_holds_no_connection(sockets: Path) -> None:
     assert proc.has_tcp_connection([], sockets) is False
 
 
-@pytest.mark.xfail(strict=True, reason="the table is read from the first process alone")
 def test_a_first_process_that_is_gone_hides_no_connection(sockets: Path) -> None:
     (sockets / "41/fd/3").symlink_to("socket:[1002]")
     shutil.rmtree(sockets / "42")

@@ -13,7 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from outgrow.launcher.child import INHERITED_AT, Start, engine_in_child, start_in_child
+from outgrow.launcher.child import (
+    INHERITED_AT,
+    Start,
+    engine_in_child,
+    start_in_child,
+    stop_engine,
+)
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="becoming another user takes root: run the tests with sudo"
@@ -33,8 +39,7 @@ def start(tmp_path: Path) -> Start:
         umask=0o077,
         nice=os.getpriority(os.PRIO_PROCESS, 0),
         oom_score_adj=0,
-        streams=[{"stream": n, "path": os.devnull, "flags": os.O_RDWR, "offset": 0} for n in (0, 1)]
-        + [{"stream": 2, "same_as": 1}],
+        streams=[{"stream": n, "path": os.devnull, "flags": os.O_RDWR} for n in range(3)],
     )
 
 
@@ -93,16 +98,32 @@ def test_no_signal_is_ignored_or_blocked_for_it(start: Start, tmp_path: Path) ->
         assert not mask & 1 << signal.SIGXFSZ - 1
 
 
-def test_its_streams_are_opened_again_where_they_stood(start: Start, tmp_path: Path) -> None:
-    (tmp_path / "in").write_text("0123456789")
-    (tmp_path / "out").write_text("before, and what stood here")
-    streams: list[dict[str, int | str]] = [
-        {"stream": 0, "path": str(tmp_path / "in"), "flags": os.O_RDONLY, "offset": 4},
-        {"stream": 1, "path": str(tmp_path / "out"), "flags": os.O_WRONLY, "offset": 8},
-        {"stream": 2, "same_as": 1},
-    ]
-    run(replace(start, streams=streams), "head -c 3; echo -n '|err|' >&2; echo -n end")
-    assert (tmp_path / "out").read_text() == "before, 456|err|end" + "stood here"[2:]
+def test_its_devices_are_opened_again_and_its_other_streams_stay(tmp_path: Path) -> None:
+    """In a process of its own, whose streams stand for the user's."""
+    script = """
+import os, sys
+from outgrow.launcher.child import Start, start_in_child
+start = Start(
+    argv=["sh", "-c", 'cat; echo err >&2; sh -c "readlink /proc/$$/fd/1 >&2"; true'],
+    directory="/", environment={"PATH": "/usr/bin:/bin"},
+    uid=os.getuid(), gid=os.getgid(), groups=os.getgroups(), umask=0o022,
+    nice=os.getpriority(os.PRIO_PROCESS, 0), oom_score_adj=0,
+    streams=[{"stream": 1, "path": "/dev/null", "flags": os.O_WRONLY}],
+)
+pid, failure = start_in_child(start, [])
+os.waitpid(pid, 0)
+print("after", failure)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        input="swallowed by /dev/null",
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert ran.stderr == "err\n/dev/null\n"
+    assert ran.stdout == "after None\n"
 
 
 def test_it_joins_its_cgroups_before_it_is_itself(start: Start, tmp_path: Path) -> None:
@@ -155,6 +176,32 @@ def test_a_script_without_an_interpreter_is_the_shells(start: Start, tmp_path: P
     assert (tmp_path / "said").read_text() == "hello\n"
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("a-script-of-ours", id="alone"),
+        pytest.param(
+            "true",
+            marks=pytest.mark.xfail(
+                strict=True, reason="os.execvpe goes on to the next folder after ENOEXEC"
+            ),
+            id="before a program of that name",
+        ),
+    ],
+)
+def test_such_a_script_is_also_found_on_the_path(start: Start, tmp_path: Path, name: str) -> None:
+    """The first of that name that can be executed counts, as in execvp(3)."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / name).write_text('echo "$0" > said\n')
+    (tmp_path / "bin" / name).chmod(0o755)
+    path = f"/no/such/folder:{tmp_path}/bin:/usr/bin:/bin"
+    start = replace(start, argv=[name], environment={"PATH": path})
+    pid, failure = start_in_child(start, [])
+    assert failure is None
+    os.waitpid(pid, 0)
+    assert (tmp_path / "said").read_text() == f"{tmp_path}/bin/{name}\n"
+
+
 @needs_root
 def test_it_is_its_user_for_good(start: Start, tmp_path: Path) -> None:
     nobody = pwd.getpwnam("nobody")
@@ -201,6 +248,34 @@ os.waitpid(pid, 0)
     found = {line.split()[-3]: line.split()[-1].partition(":")[0] for line in lines}
     outer = {str(INHERITED_AT + stream): "pipe" for stream in range(3)} if hand_on else {}
     assert found == {"0": "/dev/null", "1": "/dev/null", "2": "/dev/null"} | outer
+
+
+def test_an_engine_has_nothing_of_the_users_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LD_PRELOAD_LIKE", "something of the user's")
+    pid = engine_in_child(["/bin/sh", "-c", f"env > {tmp_path}/env"], [], hand_on=False)
+    os.waitpid(pid, 0)
+    names = {line.partition("=")[0] for line in (tmp_path / "env").read_text().splitlines()}
+    assert names - {"PWD", "SHLVL", "_", "OLDPWD"} == {"PATH"}
+
+
+def test_an_engine_that_is_told_to_give_up_cannot_write_and_ends_by_itself(tmp_path: Path) -> None:
+    fifo, out = tmp_path / "fifo", tmp_path / "out"
+    os.mkfifo(fifo)
+    script = f"echo before > {out}; read line < {fifo}; echo after >> {out} || exit 7"
+    pid = engine_in_child(["/bin/sh", "-c", script], [], hand_on=False)
+    with fifo.open("w") as ready:  # opens when the engine is where it reads
+        stop_engine(pid)
+        ready.write("go on\n")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    assert out.read_text() == "before\n"
+
+
+def test_an_engine_that_is_gone_cannot_be_told_and_need_not(tmp_path: Path) -> None:
+    pid = engine_in_child(["/bin/true"], [], hand_on=False)
+    os.waitpid(pid, 0)
+    stop_engine(pid)
 
 
 def test_an_engine_that_is_not_there_ends_as_a_shell_says(tmp_path: Path) -> None:

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from outgrow.core.errors import NotFound
 from outgrow.launcher.handle import inherited_streams
-from outgrow.launcher.streams import external_key, settle_offset
+from outgrow.launcher.streams import external_key, streams_for
 from outgrow.ports import StreamKey
 
 LOOK = """
 import json, os, sys
 from dataclasses import asdict
-from outgrow.launcher.streams import outer_streams, take_streams
+from outgrow.launcher.streams import streams_for, take_streams
+from outgrow.ports import StreamKey
 if sys.argv[2] == "take":
     seen = take_streams()
 else:
-    seen = outer_streams(json.loads(sys.argv[3]))
+    seen = streams_for([StreamKey(**key) for key in json.loads(sys.argv[3])])
 with open(sys.argv[1], "w") as file:
     json.dump({
         "descriptors": seen.descriptors,
@@ -62,9 +64,9 @@ Look = Callable[..., Seen]
 
 @pytest.fixture
 def look(tmp_path: Path) -> Look:
-    def look(*, outer: list[int] | None = None, **streams: Any) -> Seen:
+    def look(*, outer: list[StreamKey] | None = None, **streams: Any) -> Seen:
         out = tmp_path / "seen.json"
-        what = ["take"] if outer is None else ["outer", json.dumps(outer)]
+        what = ["take"] if outer is None else ["outer", json.dumps([asdict(key) for key in outer])]
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL} | streams
         streams.setdefault("stderr", subprocess.DEVNULL)
         subprocess.run(
@@ -78,7 +80,7 @@ def look(tmp_path: Path) -> Look:
 
 
 def null(stream: int, flags: int) -> dict[str, int | str]:
-    return {"stream": stream, "path": "/dev/null", "flags": flags | os.O_CLOEXEC, "offset": 0}
+    return {"stream": stream, "path": "/dev/null", "flags": flags}
 
 
 def test_devices_are_opened_again(look: Look) -> None:
@@ -90,56 +92,63 @@ def test_devices_are_opened_again(look: Look) -> None:
     assert seen.relays == 0
 
 
-def test_a_file_is_opened_again_where_it_stood(look: Look, tmp_path: Path) -> None:
+def file_key(stream: int, path: Path, flags: int, offset: int, mount: int = 0) -> StreamKey:
+    return StreamKey(stream, f"file[{mount:x}:{path.stat().st_ino:x}]", str(path), flags, offset)
+
+
+def without_mount(key: StreamKey) -> StreamKey:
+    return replace(key, key=re.sub(r"file\[[0-9a-f]+:", "file[0:", key.key))
+
+
+def test_a_file_stays_outside_and_is_known_by_its_place(look: Look, tmp_path: Path) -> None:
     source, target = tmp_path / "in put", tmp_path / "out"
     source.write_text("0123456789")
     with source.open("rb", buffering=0) as stdin, target.open("wb", buffering=0) as stdout:
         stdin.read(4)
         stdout.write(b"before")
         seen = look(stdin=stdin, stdout=stdout)
-    assert seen.reopen[0] == {
-        "stream": 0,
-        "path": str(source),
-        "flags": os.O_RDONLY | os.O_CLOEXEC,
-        "offset": 4,
-    }
-    assert seen.reopen[1] == {
-        "stream": 1,
-        "path": str(target),
-        "flags": os.O_WRONLY | os.O_CLOEXEC,  # and never made or cut off again
-        "offset": 6,
-    }
+    assert [without_mount(key) for key in seen.keys] == [
+        file_key(0, source, os.O_RDONLY, 4),
+        file_key(1, target, os.O_WRONLY, 6),
+    ]
+    assert seen.descriptors == [0, 1, 2]
     assert target.read_bytes() == b"before"
 
 
 def test_a_file_that_is_appended_to_stays_so(look: Look, tmp_path: Path) -> None:
     with (tmp_path / "log").open("ab") as stdout:
-        flags = look(stdout=stdout).reopen[1]["flags"]
-    assert flags == os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+        (key,) = look(stdout=stdout).keys
+    assert key.flags == os.O_WRONLY | os.O_APPEND
 
 
-def test_streams_of_one_description_share_it_again(look: Look, tmp_path: Path) -> None:
-    """As after `> out 2>&1`: the two move each other's offset."""
-    with (tmp_path / "out").open("wb") as both:
-        seen = look(stdout=both, stderr=subprocess.STDOUT)
-        assert os.lseek(both.fileno(), 0, os.SEEK_CUR) == 0  # looking moved nothing
-    assert seen.reopen[2] == {"stream": 2, "same_as": 1}
+@pytest.mark.parametrize(
+    ("flags", "offset", "expected"),
+    [
+        pytest.param(os.O_RDONLY, 4, 4, id="read: where it was"),
+        pytest.param(os.O_WRONLY, 4, 10, id="written: after what others wrote since"),
+        pytest.param(os.O_WRONLY, 10, 10, id="written: where it was"),
+    ],
+)
+def test_a_file_is_opened_again_for_a_job_that_comes_back(
+    tmp_path: Path, flags: int, offset: int, expected: int
+) -> None:
+    (tmp_path / "file").write_bytes(b"0123456789")
+    seen = streams_for([StreamKey(1, "file[1:2]", str(tmp_path / "file"), flags, offset)])
+    assert os.lseek(seen.descriptors[1], 0, os.SEEK_CUR) == expected
+    assert (tmp_path / "file").read_bytes() == b"0123456789"
+    os.close(seen.descriptors[1])
 
 
-def test_all_three_may_be_one_description(look: Look, tmp_path: Path) -> None:
-    with (tmp_path / "all").open("w+b") as every:
-        seen = look(stdin=every, stdout=every, stderr=every)
-    assert seen.reopen[1:] == [{"stream": 1, "same_as": 0}, {"stream": 2, "same_as": 0}]
+def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="gone"):
+        streams_for([StreamKey(1, "file[1:2]", str(tmp_path / "gone"), os.O_WRONLY, 0)])
 
 
-@pytest.mark.parametrize("mode", ["wb", "ab"])
-def test_two_descriptions_of_one_file_stay_two(look: Look, tmp_path: Path, mode: str) -> None:
-    """As after `> out 2> out`: each writes where it is itself."""
-    path = tmp_path / "out"
-    with path.open(mode) as one, path.open(mode) as two:
-        seen = look(stdout=one, stderr=two)
-    assert "same_as" not in seen.reopen[2]
-    assert seen.reopen[1]["path"] == seen.reopen[2]["path"] == str(path)
+def test_a_file_that_is_now_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("untouched")
+    (tmp_path / "log").symlink_to(tmp_path / "victim")
+    with pytest.raises(NotFound):
+        streams_for([StreamKey(1, "file[1:2]", str(tmp_path / "log"), os.O_WRONLY, 0)])
 
 
 def test_a_pipe_stays_outside(look: Look) -> None:
@@ -202,16 +211,15 @@ def test_a_named_pipe_is_reached_through_a_relay(look: Look, tmp_path: Path) -> 
 
 def test_a_job_that_comes_back_gets_a_pipe_where_it_had_one(look: Look, tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") as file:
-        seen = look(outer=[1, 1], stdin=file, stdout=file)
+        seen = look(outer=[StreamKey(1, "pipe:[1]")], stdout=file)
     assert seen.relays == 1
     assert seen.kinds[1].startswith("pipe:")
     assert seen.descriptors[0] == 0
-    assert seen.keys == []
 
 
 def test_a_pipe_serves_as_it_is_when_a_job_comes_back(look: Look) -> None:
     read_end, write_end = os.pipe()
-    seen = look(outer=[1], stdout=write_end)
+    seen = look(outer=[StreamKey(1, "pipe:[1]")], stdout=write_end)
     os.close(read_end)
     os.close(write_end)
     assert seen.relays == 0
@@ -225,7 +233,11 @@ def test_the_engines_name_for_an_object(tmp_path: Path) -> None:
     os.close(read_end)
     os.close(write_end)
     with (tmp_path / "file").open("wb") as file:
-        assert external_key(file.fileno()) is None
+        key = external_key(file.fileno())
+        assert key is not None and key.endswith(f":{os.fstat(file.fileno()).st_ino:x}]")
+    null = os.open(os.devnull, os.O_RDWR)
+    assert external_key(null) is None
+    os.close(null)
 
 
 @pytest.mark.parametrize(
@@ -240,27 +252,3 @@ def test_where_an_engine_finds_the_outer_streams(
     streams: list[tuple[int, str]], descriptors: dict[str, int]
 ) -> None:
     assert inherited_streams(StreamKey(*stream) for stream in streams) == descriptors
-
-
-@pytest.mark.parametrize(
-    ("flags", "offset"),
-    [
-        pytest.param(os.O_WRONLY, 10, id="written: after what the job wrote"),
-        pytest.param(os.O_WRONLY | os.O_APPEND, 0, id="appended: the kernel sees to it"),
-        pytest.param(os.O_RDONLY, 0, id="read: as it was"),
-    ],
-)
-def test_what_follows_the_job_in_a_file(tmp_path: Path, flags: int, offset: int) -> None:
-    (tmp_path / "out").write_bytes(b"0123456789")
-    descriptor = os.open(tmp_path / "out", flags)
-    settle_offset(descriptor)
-    assert os.lseek(descriptor, 0, os.SEEK_CUR) == offset
-    os.close(descriptor)
-
-
-def test_what_has_no_offset_is_left_alone() -> None:
-    read_end, write_end = os.pipe()
-    settle_offset(write_end)
-    assert fcntl.fcntl(write_end, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY
-    os.close(read_end)
-    os.close(write_end)
