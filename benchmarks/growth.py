@@ -45,6 +45,7 @@ READY, PREFILLED, GROWN = 1, 2, 3
 """How far one process has come. They wait for each other, so that all hold what they have taken
 while the last still grows."""
 
+_PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 _libc.memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 _libc.memset.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
@@ -437,6 +438,7 @@ def lead(options: argparse.Namespace, board: Board) -> int:
 
 
 def in_child(options: argparse.Namespace, board: Board, number: int) -> int:
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # the kernel may kill the leader, not a child
     signal.alarm(LONGEST_LIFE)
     try:
         grow(options, board, number)

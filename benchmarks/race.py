@@ -19,7 +19,7 @@ from racing import alone, cases, guarded, tables, whole
 from racing.cases import Case, Way
 from racing.place import Place
 
-from outgrow.agent import session
+from outgrow.agent.reliable import become_reliable
 from outgrow.core.errors import OutgrowError
 
 STREAM_MIB = 512
@@ -36,7 +36,7 @@ def main() -> int:
     if os.geteuid() != 0:
         sys.exit("race: limits and freezes cgroups: run it as root")
     # The guard runs in this process; so it gets what the product gives itself.
-    session._become_reliable()
+    become_reliable()
     load = frame.Load()
     try:
         size = STREAM_MIB // 2 if options.emulated else STREAM_MIB
@@ -45,6 +45,8 @@ def main() -> int:
             version = place.version
     except OutgrowError as error:
         sys.exit(f"race: {error}")
+    except KeyboardInterrupt:
+        return 130
     report.goals = tables.goals(report.rows, timed=not options.emulated)
     if options.json:
         print(report.as_json())

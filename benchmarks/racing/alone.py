@@ -55,7 +55,10 @@ def race(case: Case, place: Place) -> Row:
 
 def _run(row: Row, case: Case, place: Place) -> None:
     with place.cgroup(case.limit) as cgroup, started(case, place, cgroup) as job:
-        status, out, err = job.end(LONGEST)
+        try:
+            status, out, err = job.end(LONGEST)
+        except subprocess.TimeoutExpired:
+            status, out, err = -1, "", f"not at its end after {LONGEST:g} s"
         row["killed"] = cgroup.oom_kills()
         row["saved"] = False
         row["right"] = status == 0 and out == expected(case, place)

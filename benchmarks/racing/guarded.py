@@ -36,7 +36,7 @@ class _Crossed:
 
 class Watched:
     """One job under the guard, in the benchmark's own process, which has the product's own
-    priority (`outgrow.agent.session`)."""
+    priority (`outgrow.agent.reliable`)."""
 
     def __init__(self, case: Case, cgroup: CgroupV1 | CgroupV2, job: Started) -> None:
         self.held = 0

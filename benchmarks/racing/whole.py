@@ -34,15 +34,15 @@ def race(case: Case, place: Place) -> Row:
         *("--memory", f"{case.limit // MIB}MiB", "--max-memory", f"{8 * case.limit // MIB}MiB"),
         *("--", *command(case, place)),
     ]
-    done = _outgrow(run)
-    row["seconds"] = time.monotonic() - began
     try:
+        done = _outgrow(run)
+        row["seconds"] = time.monotonic() - began
         story = json.loads(_outgrow(["show", "race", "--json", "--state-dir", str(state)]).stdout)
         _tell(row, case, story)
         row["killed"] = int(done.returncode == _KILLED or "the kernel killed" in story["reason"])
     finally:
-        _outgrow(["kill", "race", "--state-dir", str(state)])
-        _outgrow(["forget", "race", "--force", "--state-dir", str(state)])
+        for words in (["kill", "race"], ["forget", "race", "--force"]):
+            _outgrow([*words, "--state-dir", str(state)])
         subprocess.run(["rm", "-rf", str(state)], check=True)
     row["right"] = done.returncode == 0 and done.stdout == expected(case, place)
     row["note"] = done.stderr.strip().partition("\n")[0]
@@ -83,7 +83,7 @@ def _outgrow(words: list[str]) -> subprocess.CompletedProcess[str]:
     try:
         out, err = process.communicate(timeout=LONGEST)
     except BaseException:
-        process.terminate()  # outgrow passes it on, and ends when the job has
-        process.wait(30)
+        process.kill()  # the job runs on by itself then, and is ended by `outgrow kill`
+        process.wait()
         raise
     return subprocess.CompletedProcess(words, process.returncode, out, err)

@@ -12,8 +12,8 @@ from .machine import Machine
 
 sys.path.insert(0, str(CHECKOUT / "benchmarks"))
 
-from frame import Report  # noqa: E402
-from racing import machine as there  # noqa: E402
+from frame import Report
+from racing import machine as there
 
 
 @pytest.fixture(scope="module")

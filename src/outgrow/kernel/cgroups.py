@@ -71,12 +71,10 @@ def find_hierarchies(root: Path = Path("/")) -> Hierarchies:
         shown = _unescape(fields[3])  # the directory of the hierarchy that is mounted here
         kind, _, options = after.split(" ", 2)
         controllers = options.split(",")
-        for controller in controllers if kind == "cgroup" else ():
-            own[controller] = _below(shown, own.get(controller, "/"))
-        if kind == "cgroup" and "memory" in controllers:
-            memory = memory or mount
-        if kind == "cgroup" and "freezer" in controllers:
-            freezer = freezer or mount
+        if kind == "cgroup" and "memory" in controllers and memory is None:
+            memory, own["memory"] = mount, _below(shown, own.get("memory", "/"))
+        if kind == "cgroup" and "freezer" in controllers and freezer is None:
+            freezer, own["freezer"] = mount, _below(shown, own.get("freezer", "/"))
         if kind == "cgroup2" and "memory" in _controllers(mount):
             unified = unified or mount
     return Hierarchies(memory, freezer, unified, own)

@@ -180,13 +180,7 @@ def test_a_script_without_an_interpreter_is_the_shells(start: Start, tmp_path: P
     "name",
     [
         pytest.param("a-script-of-ours", id="alone"),
-        pytest.param(
-            "true",
-            marks=pytest.mark.xfail(
-                strict=True, reason="os.execvpe goes on to the next folder after ENOEXEC"
-            ),
-            id="before a program of that name",
-        ),
+        pytest.param("true", id="before a program of that name"),
     ],
 )
 def test_such_a_script_is_also_found_on_the_path(start: Start, tmp_path: Path, name: str) -> None:
