@@ -72,6 +72,8 @@ def _nothing_stands(outgrow: Outgrow, patience: float = 2.0, guarded: bool = Fal
 
 def _is_frozen(cgroup: Path, guarded: bool) -> bool:
     try:
+        if not (cgroup / "cgroup.procs").read_text():
+            return False  # nobody is in it
         if (cgroup / "freezer.state").exists():
             return (cgroup / "freezer.state").read_text().strip() != "THAWED"
         if (cgroup / "cgroup.freeze").exists():

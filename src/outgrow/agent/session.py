@@ -161,8 +161,8 @@ class Session:
         """From a checkpoint, after which the job had run for `work_lost` seconds. What is left of
         the last incarnation is removed first."""
         self._keeper.remember(last)
-        if last.cgroups:
-            await self._keeper.clear_away(cgroups.open_cgroup(last.cgroups))
+        for cgroup in cgroups.left_by(self._keeper.job.id, last.cgroups):
+            await self._keeper.clear_away(cgroup)
         await self._keeper.come_back(checkpoint, limit)
         self._keeper.count_lost(work_lost)
         self._say(f"{self._keeper.job.name} continues with {format_size(limit)}")

@@ -61,6 +61,7 @@ def _settle(
     if truth.state is State.RUNNING:
         return  # it runs on by itself, and its journal stays as its keeper left it
     store.sweep(job.id)
+    remove_cgroups(job.id, last)
     if last is not None:
         _end_incarnation(writer, last, truth)
     status = job.exit_status
@@ -81,16 +82,19 @@ def _settle(
         writer.event(job.id, "settled", state=truth.state.value)
 
 
-def _end_incarnation(writer: JournalWriter, last: Incarnation, truth: Truth) -> None:
-    if last.ended is not None:
-        return
-    if last.cgroups:
-        cgroup = cgroups.open_cgroup(last.cgroups)
+def remove_cgroups(job: str, last: Incarnation | None) -> None:
+    """Remove what dead incarnations left, as far as that is possible now."""
+    for cgroup in cgroups.left_by(job, last.cgroups if last else ()):
         try:
             cgroup.thaw()  # what was killed while it stood frozen can only now go
             cgroup.remove()
         except OSError:
-            pass  # gone already, or not yet empty; `resume` waits for that
+            continue  # gone already, or not yet empty; `resume` waits for that
+
+
+def _end_incarnation(writer: JournalWriter, last: Incarnation, truth: Truth) -> None:
+    if last.ended is not None:
+        return
     reason = "released"
     if truth.state is not State.RELEASED:
         status = ending.exit_status(truth.wait_status)

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from outgrow.agent.moves import GRACE
 from outgrow.agent.paths import StateDir
+from outgrow.agent.tidy import remove_cgroups
 from outgrow.agent.truth import keep_alone
 from outgrow.core.job import Incarnation, Job
 from outgrow.core.lifecycle import State
 from outgrow.journal.writer import JournalWriter
-from outgrow.kernel import cgroups
 from outgrow.launcher import records
 from outgrow.launcher.handle import take_over
 from outgrow.store.posix import PosixStore
@@ -37,13 +37,7 @@ def end_unkept(
             init.tell(op="end")
             select.select([init.pidfd], [], [], GRACE)
         init.close()
-    if last is not None and last.cgroups:
-        cgroup = cgroups.open_cgroup(last.cgroups)
-        try:
-            cgroup.thaw()
-            cgroup.remove()
-        except OSError:
-            pass  # it is gone, or its last process is just going
+    remove_cgroups(job.id, last)
     for checkpoint in store.checkpoints(job.id):
         store.delete(job.id, checkpoint)
     journal.job(

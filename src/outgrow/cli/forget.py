@@ -6,6 +6,7 @@ import shutil
 
 import click
 
+from outgrow.agent.tidy import remove_cgroups
 from outgrow.agent.truth import keep_alone
 from outgrow.cli.jobs import Jobs
 from outgrow.cli.options import job_argument, state_dir_option
@@ -31,6 +32,7 @@ def command(job: str, force: bool, state_dir: str | None) -> None:
         )
     run = jobs.state.run(view.job.id)
     lock = keep_alone(run, view.job.id) if run.is_dir() else None
+    remove_cgroups(view.job.id, view.last)
     jobs.journal.forget(view.job.id)
     jobs.store.forget(view.job.id)
     shutil.rmtree(run, ignore_errors=True)

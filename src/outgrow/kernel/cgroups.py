@@ -53,6 +53,18 @@ class Hierarchies:
         return open_cgroup(tuple(str(path / name) for path in self.family()))
 
 
+def left_by(job: str, also: tuple[str, ...] = ()) -> list[CgroupV1 | CgroupV2]:
+    """Every cgroup that incarnations of a job left, whoever made it; `also`: the paths of one that
+    may stand elsewhere."""
+    found = {also} if also else set()
+    hierarchies = find_hierarchies()
+    if hierarchies.version is not None:
+        family = hierarchies.family()
+        for path in family[0].glob(f"{job}-*"):
+            found.add(tuple(str(parent / path.name) for parent in family))
+    return [open_cgroup(paths) for paths in sorted(found)]
+
+
 def open_cgroup(paths: tuple[str, ...]) -> CgroupV1 | CgroupV2:
     """The cgroup that stands, or will stand, at `paths`, as `Cgroup.paths` gave them."""
     if len(paths) == 2:

@@ -147,6 +147,30 @@ def test_closed_streams_are_no_obstacle(tmp_path: Path, closed: str) -> None:
     assert b"Traceback" not in ran.stderr
 
 
+@pytest.mark.parametrize("closed", [[0], [1], [2], [0, 1, 2]])
+def test_no_file_takes_the_number_of_a_closed_stream(tmp_path: Path, closed: list[int]) -> None:
+    """What is opened next would be handed to a job as its output."""
+    script = (
+        "import os, sys\n"
+        "from outgrow.cli import main\n"
+        "main._fill_standard_streams()\n"
+        "print('heard by nobody')\n"
+        "found = [os.readlink(f'/proc/self/fd/{stream}') for stream in range(3)]\n"
+        "open(sys.argv[1], 'w').write(' '.join(found))\n"
+    )
+    redirections = " ".join(f"{stream}>&-" for stream in closed)
+    command = ["/bin/sh", "-c", f'"$@" {redirections}', "sh", sys.executable, "-c", script]
+    subprocess.run(
+        [*command, str(tmp_path / "found")],
+        stdin=subprocess.PIPE,
+        capture_output=True,
+        timeout=20,
+        check=True,
+    )
+    found = (tmp_path / "found").read_text().split()
+    assert [name == "/dev/null" for name in found] == [stream in closed for stream in range(3)]
+
+
 def test_a_bad_size_is_no_traceback_and_starts_nothing(tmp_path: Path) -> None:
     ran = subprocess.run(
         [*OUTGROW, "run", "--memory", "512", "--", "touch", str(tmp_path / "ran")],

@@ -151,6 +151,25 @@ def test_a_file_that_is_now_a_link_is_not_followed(tmp_path: Path) -> None:
         streams_for([StreamKey(1, "file[1:2]", str(tmp_path / "log"), os.O_WRONLY, 0)])
 
 
+@pytest.mark.xfail(
+    strict=True, raises=pytest.fail.Exception, reason="O_NOFOLLOW is for the last name alone"
+)
+def test_nor_is_a_directory_that_is_now_a_link(tmp_path: Path) -> None:
+    """Its owner moves her directory away and has the path lead to a file of root's."""
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/passwd").write_text("untouched")
+    (tmp_path / "results").symlink_to(tmp_path / "etc")
+    path = tmp_path / "results/passwd"
+    with pytest.raises(NotFound):
+        streams_for([StreamKey(1, "file[1:2]", str(path), os.O_WRONLY, 0)])
+
+
+@pytest.mark.xfail(strict=True, reason="what is opened again is not looked at")
+def test_what_is_now_no_file_is_not_taken_for_it(tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        streams_for([StreamKey(0, "file[1:2]", str(tmp_path), os.O_RDONLY, 0)])
+
+
 def test_a_pipe_stays_outside(look: Look) -> None:
     read_end, write_end = os.pipe()
     number = os.fstat(write_end).st_ino
