@@ -114,24 +114,30 @@ def _values(rows: Iterable[Row], name: str) -> list[float]:
 
 
 def _notes(rows: Sequence[Row]) -> list[str]:
-    found: dict[str, int] = {}
+    """One line for each kind of which a run went otherwise than wanted, with the slowest."""
+    found: dict[str, list[Row]] = {}
     for row in rows:
-        slow = (row["crossing_to_frozen_ms"] or 0) > LATENCY
-        wrong = not row["right"] or row["false_alarm"] or (grows(row) and not row["saved"])
-        ours = row["way"] in (Way.GUARD, Way.OUTGROW)
-        if (ours and (slow or wrong)) or (row["note"] and not ours):
-            line = f"  {row['way']}: {_name(row)}: {_what(row)}"
-            found[line] = found.get(line, 0) + 1
-    return [f"{line} ({count} times)" if count > 1 else line for line, count in found.items()]
+        if _is_worth_a_word(row):
+            found.setdefault(f"{row['way']}: {row['kind']}, {row['pages']}", []).append(row)
+    lines = []
+    for what, told in found.items():
+        slowest = max(told, key=lambda row: row["crossing_to_frozen_ms"] or 0)
+        count = f" in {len(told)} runs, such as" if len(told) > 1 else ""
+        lines.append(f"  {what}{count} {_name(slowest)}: {_what(slowest)}")
+    return lines
+
+
+def _is_worth_a_word(row: Row) -> bool:
+    if row["way"] not in (Way.GUARD, Way.OUTGROW):
+        return bool(row["note"])
+    slow = (row["crossing_to_frozen_ms"] or 0) > LATENCY
+    return slow or not row["right"] or row["false_alarm"] or (grows(row) and not row["saved"])
 
 
 def _name(row: Row) -> str:
     rate = row["rate_gb_per_second"]
     limit = row["limit_bytes"] >> 20
-    return (
-        f"{row['kind']}, {row['pages']} × {row['processes']}, "
-        f"{f'{rate:g} GB/s' if rate else 'full speed'}, limit {limit} MiB"
-    )
+    return f"× {row['processes']}, {f'{rate:g} GB/s' if rate else 'full speed'}, limit {limit} MiB"
 
 
 def _what(row: Row) -> str:

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from frame import Row
@@ -70,10 +69,9 @@ def _tell(row: Row, case: Case, story: dict[str, Any]) -> None:
 
 def _outgrow(words: list[str]) -> subprocess.CompletedProcess[str]:
     """As a user would: of ordinary priority, in a session of its own."""
-    source = Path(__file__).parents[2] / "src"
     process = subprocess.Popen(
         ["/bin/sh", "-c", _OF_ORDINARY_PRIORITY, sys.executable, "-m", "outgrow", *words],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(source), *filter(None, sys.path)])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from outgrow.core.units import MIB
+from outgrow.launcher.alarm import Alarm
 from outgrow.ports import Cgroup
 
 from .cgroups import A_MOMENT, KERNELS, SOON, Kernel, Killed, Process, RealProcess
@@ -364,6 +366,31 @@ def test_undo_applied_to_a_job_that_is_well_changes_nothing(kernel: Kernel, cgro
         kernel.apply(cgroup.undo())
     assert process.runs()
     assert kernel.enforced() == LIMIT
+
+
+@pytest.fixture(params=KERNELS[1:], ids=["v1", "v2"])
+def real(request: pytest.FixtureRequest) -> Iterator[Kernel]:
+    """The kernels of hosts."""
+    made: Kernel = request.param()
+    made.cgroup.create(LIMIT)
+    yield made
+    made.close()
+
+
+def test_pid_1_hears_that_a_job_is_held_up(real: Kernel) -> None:
+    """Should outgrow not be there to hear it."""
+    undo = real.cgroup.undo()
+    alarm = Alarm(undo.alarm, undo.alarm_control)
+    process = real.process()
+    real.cgroup.arm(BAND)
+    with select.epoll() as poll:
+        poll.register(alarm.descriptor, alarm.mask)
+        process.fill(40 * MIB)
+        assert poll.poll(0) == []
+        process.begin_to_fill(LIMIT)
+        assert poll.poll(SOON) != []
+    alarm.acknowledge()
+    os.close(alarm.descriptor)
 
 
 def test_it_is_removed_once_it_is_empty(kernel: Kernel, cgroup: Cgroup) -> None:

@@ -149,20 +149,31 @@ def _flags(descriptor: int) -> int:
 
 
 def _opened_again(key: StreamKey) -> int:
+    """The very file that it was, wherever its path leads by now: this opens it with root's rights,
+    and the path may be in the hands of somebody who has less."""
     try:
-        descriptor = os.open(key.path, key.flags | os.O_CLOEXEC | os.O_NOFOLLOW)
+        # Not blocking, should it be a named pipe by now.
+        descriptor = os.open(key.path, key.flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
-        raise NotFound(
-            f"the job's stream {key.stream} was {key.path!r}, which cannot be opened"
-            f" ({error.strerror})",
-            preserved="its checkpoint is kept",
-            remedy="put the file back where it was",
-        ) from None
+        raise _stream_is_gone(key, f"cannot be opened ({error.strerror})") from None
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or not key.key.endswith(f":{status.st_ino:x}]"):
+        os.close(descriptor)
+        raise _stream_is_gone(key, "is another file now")
+    os.set_blocking(descriptor, True)
     # Where the job left it; but after what others have written to it since.
     written = key.flags & os.O_ACCMODE != os.O_RDONLY
     end = os.lseek(descriptor, 0, os.SEEK_END)
     os.lseek(descriptor, max(key.offset, end) if written else key.offset, os.SEEK_SET)
     return descriptor
+
+
+def _stream_is_gone(key: StreamKey, why: str) -> NotFound:
+    return NotFound(
+        f"the job's stream {key.stream} was {key.path!r}, which {why}",
+        preserved="its checkpoint is kept",
+        remedy="put the file back where it was",
+    )
 
 
 def _relayed(stream: int, descriptor: int) -> tuple[int, subprocess.Popen[bytes]]:

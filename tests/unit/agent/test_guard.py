@@ -85,6 +85,21 @@ def test_a_task_that_does_not_stand_is_told_so(job: Watched) -> None:
     assert [stopped.stands for stopped in job.stopped] == [False]
 
 
+@pytest.mark.parametrize("step", ["acknowledge", "reading", "freeze", "hold"])
+def test_a_cgroup_that_cannot_be_watched_or_stopped_is_told_so(
+    job: Watched, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def fail(*_: object) -> bool:
+        raise OSError(19, "No such device")
+
+    job.guard.arm(job.cgroup, BAND)
+    monkeypatch.setattr(job.cgroup, step, fail)
+    job.fill(LIMIT - BAND)
+    job.turn()
+    assert [stopped.stands for stopped in job.stopped] == [False]
+    assert not job.guard.armed
+
+
 def test_page_cache_is_dropped_and_the_job_runs_on(job: Watched) -> None:
     job.guard.arm(job.cgroup, BAND)
     job.fill(100 * MIB)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
+from outgrow.agent import truth as truths
 from outgrow.agent.paths import StateDir
-from outgrow.agent.truth import Truth, find_truth
+from outgrow.agent.truth import Truth, find_truth, keep_alone, newest_incarnation
+from outgrow.core.errors import Busy
 from outgrow.core.job import Incarnation, Job
 from outgrow.core.lifecycle import State
 from outgrow.core.policy import LimitPolicy
@@ -199,3 +202,63 @@ def test_who_holds_the_lock_of_keepers_is_no_keeper_to_itself(tmp_path: Path) ->
         assert find_truth(state, store, job, last).state is State.RUNNING
         assert find_truth(state, store, job, last, kept=False).state is State.ENDED
         lock.close()
+
+
+# -- what the journal does not know yet
+
+
+BEGAN = BeganRecord(70.0, 2 * GIB, ["/m/a", "/f/a"])
+THIRD = Incarnation(JOB, 3, 2 * GIB, 70.0, first_limit=2 * GIB, cgroups=("/m/a", "/f/a"))
+SECOND = Incarnation(JOB, 2, GIB, 50.0, peak=7)
+
+
+@pytest.mark.parametrize(
+    ("journalled", "began", "expected"),
+    [
+        pytest.param(SECOND, None, SECOND, id="nothing began after it"),
+        pytest.param(SECOND, 3, THIRD, id="one began after it"),
+        pytest.param(THIRD, 3, THIRD, id="the journal knows it"),
+        pytest.param(replace(THIRD, number=4), 3, replace(THIRD, number=4), id="a later one"),
+        pytest.param(None, 3, THIRD, id="the journal knows none"),
+        pytest.param(None, None, None, id="there was none"),
+    ],
+)
+def test_the_newest_incarnation(
+    tmp_path: Path,
+    journalled: Incarnation | None,
+    began: int | None,
+    expected: Incarnation | None,
+) -> None:
+    run = tmp_path / JOB
+    run.mkdir()
+    if began is not None:
+        records.write_began(run, began, BEGAN)
+    assert newest_incarnation(run, journalled) == expected
+
+
+def test_a_damaged_note_is_no_incarnation(tmp_path: Path) -> None:
+    (tmp_path / "began-3.json").write_text("{}")
+    assert newest_incarnation(tmp_path, SECOND) == SECOND
+
+
+# -- who may keep a job
+
+
+def test_one_that_only_looks_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looking = Lock(tmp_path / records.KEEPER)
+    monkeypatch.setattr(truths, "_PROBES", 1000)
+    timer = threading.Timer(0.02, looking.close)
+    timer.start()
+    keep_alone(tmp_path, JOB).close()
+    timer.join()
+
+
+def test_one_that_keeps_it_is_not_waited_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper = Lock(tmp_path / records.KEEPER)
+    monkeypatch.setattr(truths, "_PROBE_EVERY", 0.001)
+    with pytest.raises(Busy, match=f"job {JOB} is kept by another process") as error:
+        keep_alone(tmp_path, JOB)
+    assert f"outgrow show {JOB}" in error.value.remedy
+    keeper.close()

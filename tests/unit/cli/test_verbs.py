@@ -7,7 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from outgrow.cli.main import cli
 from outgrow.core.job import SaveRecord
 from outgrow.core.lifecycle import State
 from outgrow.core.sample import Sample
@@ -206,6 +208,17 @@ def test_text_of_a_job_obeys_nobody(outgrow: Outgrow, jobs: Jobs) -> None:
     jobs.add("abcdefgh", command=("echo", "\x1b[2J"), directory="/tmp/\x1b[2J\udcff")
     assert "\x1b" not in outgrow("show", "last").out
     assert "\x1b" not in outgrow("ps", "--all").out
+
+
+@pytest.mark.xfail(strict=True, reason="reason, end_reason and detail are printed as they are")
+def test_what_an_engine_said_of_a_job_obeys_nobody_on_a_terminal(
+    jobs: Jobs,
+) -> None:
+    """It names files, and those are the job's to name."""
+    jobs.add("abcdefgh", reason="could not dump /tmp/\x1b[2J")
+    ran = CliRunner().invoke(cli, ["show", "--state-dir", str(jobs.state.root), "last"], color=True)
+    assert ran.exit_code == 0
+    assert "\x1b[2J" not in ran.output
 
 
 # -- what they refuse

@@ -25,7 +25,7 @@ SESSION = "user.slice/user-0.slice/session-3.scope"
     ("tree", "version", "family"),
     [
         ("v1-host", 1, [f"memory/{SESSION}/outgrow", "freezer/outgrow"]),
-        ("hybrid-host", 1, ["memory/session/a73ec86a/outgrow", "freezer/outgrow"]),
+        ("hybrid-host", 1, ["memory/session/one/outgrow", "freezer/outgrow"]),
         ("hybrid-memory-on-v2", 2, ["unified/outgrow"]),
         ("v2-host", 2, ["outgrow"]),
         ("slurm-v1", 1, [f"memory/{SLURM}/task_0/outgrow", f"freezer/{SLURM}/outgrow"]),

@@ -17,7 +17,7 @@ import pytest
 
 from outgrow.core.errors import NotFound
 from outgrow.launcher.handle import inherited_streams
-from outgrow.launcher.streams import external_key, streams_for
+from outgrow.launcher.streams import external_key, streams_for, streams_held_by
 from outgrow.ports import StreamKey
 
 LOOK = """
@@ -133,7 +133,7 @@ def test_a_file_is_opened_again_for_a_job_that_comes_back(
     tmp_path: Path, flags: int, offset: int, expected: int
 ) -> None:
     (tmp_path / "file").write_bytes(b"0123456789")
-    seen = streams_for([StreamKey(1, "file[1:2]", str(tmp_path / "file"), flags, offset)])
+    seen = streams_for([file_key(1, tmp_path / "file", flags, offset)])
     assert os.lseek(seen.descriptors[1], 0, os.SEEK_CUR) == expected
     assert (tmp_path / "file").read_bytes() == b"0123456789"
     os.close(seen.descriptors[1])
@@ -164,7 +164,6 @@ def test_nor_is_a_directory_that_is_now_a_link(tmp_path: Path) -> None:
         streams_for([StreamKey(1, "file[1:2]", str(path), os.O_WRONLY, 0)])
 
 
-@pytest.mark.xfail(strict=True, reason="what is opened again is not looked at")
 def test_what_is_now_no_file_is_not_taken_for_it(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         streams_for([StreamKey(0, "file[1:2]", str(tmp_path), os.O_RDONLY, 0)])
@@ -243,6 +242,30 @@ def test_a_pipe_serves_as_it_is_when_a_job_comes_back(look: Look) -> None:
     os.close(write_end)
     assert seen.relays == 0
     assert seen.descriptors == [0, 1, 2]
+
+
+def test_a_job_that_runs_on_keeps_the_streams_that_it_has(tmp_path: Path) -> None:
+    """The descriptions themselves: their offsets are those of PID 1."""
+    read_end, write_end = os.pipe()
+    with (tmp_path / "out").open("wb", buffering=0) as out:
+        out.write(b"before")
+        init = subprocess.Popen(["cat"], stdin=read_end, stdout=out, stderr=subprocess.DEVNULL)
+        pidfd = os.pidfd_open(init.pid)
+        try:
+            held = streams_held_by(pidfd)
+        finally:
+            os.close(write_end)
+            init.wait(20)
+            os.close(pidfd)
+            os.close(read_end)
+        out.write(b", after")
+    assert os.lseek(held.descriptors[1], 0, os.SEEK_CUR) == len("before, after")
+    assert [key.stream for key in held.keys] == [0, 1]
+    assert held.keys[0].key.startswith("pipe:[")
+    assert (held.keys[1].path, held.keys[1].offset) == (str(tmp_path / "out"), 6)
+    assert not any(os.get_inheritable(descriptor) for descriptor in held.descriptors)
+    for descriptor in held.descriptors:
+        os.close(descriptor)
 
 
 def test_the_engines_name_for_an_object(tmp_path: Path) -> None:
