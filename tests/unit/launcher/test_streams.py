@@ -151,9 +151,6 @@ def test_a_file_that_is_now_a_link_is_not_followed(tmp_path: Path) -> None:
         streams_for([StreamKey(1, "file[1:2]", str(tmp_path / "log"), os.O_WRONLY, 0)])
 
 
-@pytest.mark.xfail(
-    strict=True, raises=pytest.fail.Exception, reason="O_NOFOLLOW is for the last name alone"
-)
 def test_nor_is_a_directory_that_is_now_a_link(tmp_path: Path) -> None:
     """Its owner moves her directory away and has the path lead to a file of root's."""
     (tmp_path / "etc").mkdir()
