@@ -202,9 +202,6 @@ def test_a_manifest_with_a_nul_in_a_name_is_refused(kept: KeptInFiles, checkpoin
     refused(kept, "checkpoint 1 of job")
 
 
-@pytest.mark.xfail(
-    strict=True, raises=DID_NOT_RAISE, reason="nothing says what the manifest itself was"
-)
 @pytest.mark.parametrize(
     "changes",
     [

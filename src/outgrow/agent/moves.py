@@ -103,9 +103,6 @@ class Moves:
         number = (last.number if last else 0) + 1
         cgroup = self._host.hierarchies.cgroup(f"{self._custody.job.id}-{number}")
         self._chronicle.to(State.RESUMING)
-        cgroup.create(limit)
-        if limit < NO_LIMIT:
-            cgroup.brace(self._custody.job.policy.band(limit))
         incarnation = Incarnation(
             self._custody.job.id,
             number,
@@ -115,6 +112,9 @@ class Moves:
             cgroups=cgroup.paths,
         )
         try:
+            cgroup.create(limit)
+            if limit < NO_LIMIT:
+                cgroup.brace(self._custody.job.policy.band(limit))
             live = await self._custody.rescue.resume(
                 checkpoint,
                 incarnation,

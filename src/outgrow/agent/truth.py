@@ -95,7 +95,7 @@ def find_truth(
         return Truth(State.RUNNING, checkpoint=newest)
     if last is None:
         return Truth(State.LOST, checkpoint=newest)
-    if newest is not None and records.read_began(run, last.number) is None:
+    if newest is not None and not records.has_begun(run, last.number):
         return Truth(State.RELEASED, checkpoint=newest)
     record = records.read_exit(run, last.number)
     if record is not None and record.status is not None:

@@ -10,6 +10,7 @@ from outgrow.agent.moves import GRACE
 from outgrow.agent.paths import StateDir
 from outgrow.agent.tidy import remove_cgroups
 from outgrow.agent.truth import keep_alone
+from outgrow.core import ending
 from outgrow.core.job import Incarnation, Job
 from outgrow.core.lifecycle import State
 from outgrow.journal.writer import JournalWriter
@@ -30,6 +31,7 @@ def end_unkept(
     run = state.run(job.id)
     lock = keep_alone(run, job.id)
     journal = JournalWriter(state.journal)
+    status = 128 + number
     if records.is_held(run / records.LOCK):
         init = take_over(run)
         init.tell(op="signal", signal=number, group=False)
@@ -37,6 +39,9 @@ def end_unkept(
             init.tell(op="end")
             select.select([init.pidfd], [], [], GRACE)
         init.close()
+        record = records.read_exit(run, last.number) if last is not None else None
+        if record is not None and record.status is not None:
+            status = ending.exit_status(record.status)
     remove_cgroups(job.id, last)
     for checkpoint in store.checkpoints(job.id):
         store.delete(job.id, checkpoint)
@@ -44,7 +49,7 @@ def end_unkept(
         replace(
             job,
             state=State.ENDED,
-            exit_status=128 + number,
+            exit_status=status,
             reason="killed as asked",
             ended=time.time(),
         )

@@ -12,7 +12,7 @@ from outgrow.core.errors import Usage
 T = TypeVar("T")
 
 
-class Parsed(click.ParamType[Any]):
+class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on only
     """An option read by a function of the core; its Usage error becomes click's."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:

@@ -15,6 +15,7 @@ from outgrow.agent import session
 from outgrow.agent.host import local_scheduler, open_host, state_dir
 from outgrow.agent.requests import Outcome, Say
 from outgrow.cli.options import Parsed, state_dir_option
+from outgrow.cli.text import printable
 from outgrow.core.errors import Unsupported, Usage
 from outgrow.core.job import check_name, parse_label
 from outgrow.core.policy import LimitPolicy, parse_on_limit
@@ -137,7 +138,7 @@ def keep(
 def tell(text: str) -> None:
     """One line on standard error."""
     try:
-        sys.stderr.write(f"outgrow: {text}\n")
+        sys.stderr.write(f"outgrow: {printable(text)}\n")
         sys.stderr.flush()
     except (OSError, ValueError):
         pass  # a closed standard error must not cost the job its keeper

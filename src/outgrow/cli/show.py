@@ -11,7 +11,7 @@ import click
 from outgrow.cli.jobs import Jobs, View
 from outgrow.cli.options import job_argument, json_option, state_dir_option
 from outgrow.cli.story import as_data, as_story, save_line
-from outgrow.cli.text import local_time, shell_words, size_or_none, table, write_json
+from outgrow.cli.text import local_time, printable, shell_words, size_or_none, table, write_json
 from outgrow.core.units import format_seconds, format_size
 from outgrow.picture import terminal
 
@@ -44,7 +44,7 @@ def command(job: str, as_json: bool, state_dir: str | None) -> None:
 def _print_head(view: View) -> None:
     job = view.job
     status = "" if job.exit_status is None else f", status {job.exit_status}"
-    reason = f" ({job.reason})" if job.reason else ""
+    reason = f" ({printable(job.reason)})" if job.reason else ""
     click.echo(f"{job.name}  {job.id}  {view.state}{status}{reason}")
     click.echo(f"  {shell_words(job.command)}")
     click.echo(f"  in {shell_words([job.directory])}, as uid {job.owner}")
@@ -81,4 +81,4 @@ def _print_incarnations(jobs: Jobs, view: View) -> None:
     for save in saves:
         click.echo(f"  {save.cause}, incarnation {save.incarnation}: {save_line(save)}")
         if save.detail:
-            click.echo(f"    {save.detail}")
+            click.echo(f"    {printable(save.detail)}")

@@ -46,13 +46,17 @@ def size_or_none(limit: int | None) -> str:
 
 def shell_words(command: Sequence[str]) -> str:
     """A command line as one could type it, with nothing that a terminal would obey."""
-    line = " ".join(shlex.quote(word) for word in command)
-    return "".join(c if c.isprintable() else "?" for c in line)
+    return printable(" ".join(shlex.quote(word) for word in command))
+
+
+def printable(text: str) -> str:
+    """A text of others as one line, with nothing that a terminal would obey."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Columns as wide as they need to be, the last one as it is."""
-    lines = [tuple(header), *(tuple(row) for row in rows)]
+    lines = [tuple(header), *(tuple(printable(cell) for cell in row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:
         cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]

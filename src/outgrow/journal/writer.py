@@ -62,7 +62,7 @@ class JournalWriter:
     def event(self, job: str, kind: str, **data: object) -> None:
         self._put(
             "INSERT INTO events (job, at, kind, data) VALUES (?, ?, ?, ?)",
-            job, time.time(), kind, json.dumps(data),
+            job, time.time(), kind, json.dumps(data, default=repr),
         )  # fmt: skip
 
     def samples(self, job: str, incarnation: int, samples: Sequence[Sample]) -> None:

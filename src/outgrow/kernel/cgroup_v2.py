@@ -151,7 +151,8 @@ class CgroupV2:
         return Undo(
             (
                 (f"{self.path}/memory.high", "max"),
-                (f"{self.path}/memory.max", str(self.limit)),
+                # Not below what it was given while it stood: v2 would kill instead of refusing.
+                (f"{self.path}/memory.max", str(self.limit + _ROOM_TO_HOLD)),
                 (f"{self.path}/cgroup.freeze", "0"),
             ),
             alarm=f"{self.path}/memory.events",

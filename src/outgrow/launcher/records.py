@@ -95,6 +95,11 @@ def read_began(run: Path, incarnation: int) -> BeganRecord | None:
         return None
 
 
+def has_begun(run: Path, incarnation: int) -> bool:
+    """Whether the incarnation may ever have run, even if the note of it cannot be read."""
+    return (run / f"began-{incarnation}.json").exists()
+
+
 def newest_begun(run: Path) -> int:
     """The highest number of an incarnation that may have run, 0 when there is none."""
     numbers = [path.stem.removeprefix("began-") for path in run.glob("began-*.json")]

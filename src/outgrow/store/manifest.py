@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import msgspec
 import msgspec.structs
+from blake3 import blake3
 
 from outgrow.core.errors import Damaged
 from outgrow.core.fingerprint import Fingerprint
@@ -51,6 +52,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cpu_features: list[str]
     streams: list[StreamEntry]
     files: list[FileEntry]
+    blake3: str
+    """Of the document itself, with this field empty: what the rest says is what was written."""
 
     @property
     def size(self) -> int:
@@ -78,7 +81,9 @@ def encode(description: Description, files: list[FileEntry]) -> bytes:
         cpu_features=sorted(fingerprint.cpu_features),
         streams=[StreamEntry(**asdict(stream)) for stream in description.streams],
         files=sorted(files, key=lambda entry: entry.name),
+        blake3="",
     )
+    manifest = msgspec.structs.replace(manifest, blake3=_digest(manifest))
     return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
 
 
@@ -97,6 +102,15 @@ def decode(data: bytes) -> Manifest:
         if "/" in entry.name or entry.name in ("", ".", "..") or "\0" in entry.name:
             raise Damaged(f"the checkpoint names a file outside of itself: {entry.name!r}")
     return manifest
+
+
+def is_whole(manifest: Manifest) -> bool:
+    """Whether the document says what was written."""
+    return manifest.blake3 == _digest(msgspec.structs.replace(manifest, blake3=""))
+
+
+def _digest(manifest: Manifest) -> str:
+    return blake3(msgspec.json.encode(manifest)).hexdigest()
 
 
 def describe(manifest: Manifest) -> Description:

@@ -121,6 +121,11 @@ class PosixStore:
                 f"checkpoint {number} of job {job} holds a file that was not saved: {extra[0]!r}",
                 preserved="nothing of it was used; it is left as it is",
             )
+        if not documents.is_whole(manifest):
+            raise Damaged(
+                f"checkpoint {number} of job {job}: its manifest is not what was written",
+                preserved="nothing of it was used; it is left as it is",
+            )
         return documents.describe(manifest), images
 
     def checkpoints(self, job: str) -> list[int]:

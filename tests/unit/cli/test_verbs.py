@@ -210,7 +210,6 @@ def test_text_of_a_job_obeys_nobody(outgrow: Outgrow, jobs: Jobs) -> None:
     assert "\x1b" not in outgrow("ps", "--all").out
 
 
-@pytest.mark.xfail(strict=True, reason="reason, end_reason and detail are printed as they are")
 def test_what_an_engine_said_of_a_job_obeys_nobody_on_a_terminal(
     jobs: Jobs,
 ) -> None:

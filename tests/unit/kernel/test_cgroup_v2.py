@@ -238,7 +238,8 @@ def test_undo_gives_the_job_back_to_the_kernel(cgroup: CgroupV2, writes: KernelW
     for path, text in cgroup.undo().writes:
         writes(path, text)
     assert (cgroup.path / "memory.high").read_text() == "max"
-    assert (cgroup.path / "memory.max").read_text() == str(384 * MIB)
+    # What it may use by now with an engine inside it: below that, v2 would kill.
+    assert (cgroup.path / "memory.max").read_text() == str((384 + 16) * MIB)
     assert (cgroup.path / "cgroup.freeze").read_text() == "0"
     # It thaws last: a task that runs again meets the limit and the kernel's rule.
     assert [Path(path).name for path, _ in cgroup.undo().writes][-1] == "cgroup.freeze"
