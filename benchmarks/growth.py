@@ -489,6 +489,8 @@ def main() -> int:
     as_any_job()
     if options.board is None:
         return lead(options, Board(options.processes))
+    # Whoever has given it a board looks after it, and it does not outlive that one.
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     descriptor = os.open(options.board, os.O_RDWR | os.O_CLOEXEC)
     return lead(options, Board(options.processes, descriptor))
 

@@ -16,7 +16,7 @@ from frame import Row
 from outgrow.kernel.proc import memory_total_and_available
 from racing.cases import Case, Way
 from racing.guarded import LONGEST
-from racing.jobs import SPARE, expected, started
+from racing.jobs import expected, memory, started
 from racing.place import Place
 from racing.rows import new_row
 
@@ -33,7 +33,7 @@ class Absent(Exception):
 def race(case: Case, place: Place) -> Row:
     """Run the case; its row. Nothing is saved: what is seen is who was killed, and by whom."""
     row = new_row(case, place.version)
-    place.warm(case.limit * 5 // 4 + SPARE)
+    place.warm(memory(case))
     began = time.monotonic()
     try:
         if case.way is Way.EARLYOOM:

@@ -17,7 +17,7 @@ from outgrow.core.decide import only_dirty_cache
 from outgrow.kernel.cgroup_v1 import CgroupV1
 from outgrow.kernel.cgroup_v2 import CgroupV2
 from racing.cases import MIB, Case
-from racing.jobs import SPARE, Started, expected, started
+from racing.jobs import Started, expected, memory, started
 from racing.place import Place
 from racing.rows import new_row
 
@@ -121,7 +121,7 @@ def _note_times(row: Row, board: growth.Board, frozen: int) -> None:
 def race(case: Case, place: Place) -> Row:
     """Run the case; its row."""
     row = new_row(case, place.version)
-    place.warm(case.limit * 5 // 4 + SPARE)
+    place.warm(memory(case))
     began = time.monotonic()
     with place.cgroup(case.limit) as cgroup, started(case, place, cgroup) as job:
         watched = Watched(case, cgroup, job)

@@ -22,8 +22,8 @@ MARGIN = 16 * MIB
 """Growth at the case's rate begins this far below the mark."""
 BEYOND = 128 * MIB
 """A job takes this much more than its limit, so that nothing but a larger one can hold it."""
-SPARE = 512 * MIB
-"""Warm memory for what a job needs beyond a quarter more than its limit: interpreters, buffers."""
+_INTERPRETERS = 128 * MIB
+"""64 of them, forked from one, take 80 MiB."""
 JOIN = 'for file in $0; do echo 0 > "$file"; done; exec "$@"'
 
 
@@ -61,6 +61,11 @@ def command(case: Case, place: Place, extra: list[str] | None = None) -> list[st
 def prefill(case: Case) -> int:
     """Bytes that are filled before the race begins."""
     return max(0, case.mark - MARGIN)
+
+
+def memory(case: Case) -> int:
+    """Bytes that it needs in all."""
+    return case.limit + BEYOND + _INTERPRETERS
 
 
 def expected(case: Case, place: Place) -> str:

@@ -13,7 +13,7 @@ from frame import Row
 
 from racing.cases import MIB, Case
 from racing.guarded import LONGEST
-from racing.jobs import SPARE, command, expected
+from racing.jobs import command, expected, memory
 from racing.place import Place
 from racing.rows import new_row
 
@@ -25,7 +25,7 @@ def race(case: Case, place: Place) -> Row:
     """Run the case; its row. The state directory is on a tmpfs, so that the disk's speed, which is
     no part of the race, is left out."""
     row = new_row(case, place.version)
-    place.warm(case.limit * 5 // 4 + SPARE)
+    place.warm(memory(case))
     state = place.small / "state"
     began = time.monotonic()
     run = [

@@ -57,6 +57,11 @@ class Cgroup(Protocol):
     def freezer_path(self) -> str:
         """The directory that the engine's own freezing uses."""
 
+    @property
+    def tells_of_kernel_memory(self) -> bool:
+        """Whether `fileno` also becomes ready when it is the kernel that takes memory for the job
+        (pipes, sockets)."""
+
     def create(self, limit: int) -> None:
         """Make it, empty, with its limit set. Raises Unsupported."""
 

@@ -144,6 +144,7 @@ class FakeCgroup:
     without it the task is killed.
     """
 
+    tells_of_kernel_memory = True
     name: str = "fake"
     limit: int = 0
     exists: bool = False

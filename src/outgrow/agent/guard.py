@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from outgrow.agent.loop import Loop
+from outgrow.agent.loop import Loop, Timer
 from outgrow.core.decide import Crossing, judge_crossing
 from outgrow.ports import Cgroup
 
@@ -14,6 +14,10 @@ FREEZE_TIMEOUT = 5.0
 """Seconds. A task in an uninterruptible wait (a dead NFS server) may never stand still; the save
 is given up then, and the job runs on."""
 _TRIES_TO_DROP = 3
+_FASTEST = 8e9
+"""Bytes per second: more than was ever seen here, with huge pages (benchmarks/race.py)."""
+_SHORTEST_LOOK = 0.002
+_LONGEST_LOOK = 1.0
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class Guard:
         self._on_growth = on_growth
         self._cgroup: Cgroup | None = None
         self._band = 0
+        self._next_look: Timer | None = None
         self.cache_drops = 0
 
     @property
@@ -51,6 +56,25 @@ class Guard:
         self._cgroup, self._band = cgroup, band
         self._loop.watch(cgroup.fileno(), cgroup.poll_mask, self._ready)
         self._judge(time.monotonic())
+        if not cgroup.tells_of_kernel_memory:
+            self._look_again()
+
+    def _look_again(self) -> None:
+        """For what has no event: memory that the kernel takes for the job. So often that growth at
+        full speed is seen within the first half of the band, and seldom when it is far away."""
+        self._next_look = None
+        if self._cgroup is None:
+            return
+        try:
+            self._judge(time.monotonic())
+            cgroup = self._cgroup
+            if cgroup is None:
+                return
+            room = cgroup.limit - self._band // 2 - cgroup.usage()
+        except OSError:
+            return  # it is gone; its end is on the way
+        seconds = min(max(room / _FASTEST, _SHORTEST_LOOK), _LONGEST_LOOK)
+        self._next_look = self._loop.later(seconds, self._look_again)
 
     def hold(self, cgroup: Cgroup) -> None:
         """The job stands, and is about to be written down: nothing that the engine does inside it
@@ -60,6 +84,9 @@ class Guard:
 
     def disarm_events(self) -> None:
         """Stop listening; what the kernel does at the limit stays as it is."""
+        if self._next_look is not None:
+            self._next_look.cancel()
+            self._next_look = None
         if self._cgroup is not None and self._cgroup.fileno() >= 0:
             self._loop.unwatch(self._cgroup.fileno())
         self._cgroup = None

@@ -27,6 +27,9 @@ class CgroupV1:
     """One directory below the memory hierarchy and one below the freezer's, of the same name."""
 
     poll_mask = select.EPOLLIN
+    tells_of_kernel_memory = False
+    """Thresholds are looked at when pages are charged to a process (memcg_check_events,
+    mm/memcontrol-v1.c), and not for kernel memory."""
 
     def __init__(self, memory: Path, freezer: Path) -> None:
         self.memory = memory
@@ -110,7 +113,7 @@ class CgroupV1:
             if time.monotonic() > end:
                 return False
             looks += 1
-            if looks % 8 == 0 and self.is_starved():
+            if looks % 4 == 1 and self.is_starved():
                 self._raised += _ROOM_TO_FREEZE
                 self._write("memory.limit_in_bytes", str(self.limit + self._raised))
             time.sleep(0.0002 if looks < 100 else 0.005)

@@ -25,6 +25,7 @@ class CgroupV2:
     """One directory of the unified hierarchy."""
 
     poll_mask = select.EPOLLPRI
+    tells_of_kernel_memory = True
 
     def __init__(self, path: Path) -> None:
         self.path = path
