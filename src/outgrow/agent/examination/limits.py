@@ -6,7 +6,7 @@ import select
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from outgrow.agent.examination.clearing import cgroup_for_trying
 from outgrow.agent.examination.findings import Finding, missing, ok, untried
@@ -152,7 +152,8 @@ def _filler(cgroup: Cgroup) -> Iterator[subprocess.Popen[bytes]]:
         yield filler
     finally:
         filler.kill()
-        cgroup.thaw()
+        with suppress(OSError):  # interrupted, it may have been cleared away already
+            cgroup.thaw()
         filler.wait(_PATIENCE)
         for end in (filler.stdin, filler.stdout):
             if end is not None:
