@@ -58,6 +58,13 @@ unshare --pid --mount --fork --mount-proc \\
 cat /tmp/job/output /tmp/job/answer
 """
 
+CRASH = """
+echo going
+until grep -q '^State:.S' /proc/$PPID/status; do sleep 0.1; done  # what reads us sent it on
+echo c > /proc/sysrq-trigger
+sleep 30
+"""
+
 SCRIPTS: dict[str, str | Script] = {
     "cgroup": "stat -f -c %T /sys/fs/cgroup; cat /sys/fs/cgroup/cgroup.subtree_control",
     "criu": "criu check",
@@ -75,7 +82,7 @@ SCRIPTS: dict[str, str | Script] = {
     "still there": "pkill sleep",
     "save": SAVE,
     "resume": RESUME,
-    "crash": "echo going; echo c > /proc/sysrq-trigger; sleep 30",
+    "crash": CRASH,
     "after crash": "true",
 }
 
