@@ -13,7 +13,7 @@ from frame import Row
 
 from outgrow.agent.guard import Guard, Stopped
 from outgrow.agent.loop import Future, Loop
-from outgrow.core.decide import only_dirty_cache
+from outgrow.core.decide import cache_target, only_dirty_cache
 from outgrow.kernel.cgroup_v1 import CgroupV1
 from outgrow.kernel.cgroup_v2 import CgroupV2
 from racing.cases import MIB, Case
@@ -80,9 +80,10 @@ class Watched:
     def _pages_of_files(self) -> bool:
         """What the keeper does with a job that only unwritten pages of files hold up."""
         cgroup, band = self._cgroup, self._case.band
-        if not only_dirty_cache(cgroup.reading(), cgroup.limit, band):
+        reading = cgroup.reading()
+        if not only_dirty_cache(reading, cgroup.limit, band):
             return False
-        cgroup.drop_cache(cgroup.limit - 2 * band)
+        cgroup.drop_cache(cache_target(reading.own, cgroup.limit, band))
         return cgroup.usage() < cgroup.limit - band
 
     def _note(self, row: Row, crossed: _Crossed) -> None:

@@ -17,6 +17,7 @@ from outgrow.core.decide import (
     Move,
     Situation,
     Warn,
+    cache_target,
     next_rung,
     only_dirty_cache,
 )
@@ -55,9 +56,10 @@ class AtTheLimit:
 
     async def _held_up_by_writes(self) -> bool:
         cgroup, band = self._custody.the_living().cgroup, self._custody.band
-        if not only_dirty_cache(cgroup.reading(), cgroup.limit, band):
+        reading = cgroup.reading()
+        if not only_dirty_cache(reading, cgroup.limit, band):
             return False
-        target = cgroup.limit - 2 * band
+        target = cache_target(reading.own, cgroup.limit, band)
         await self._custody.loop.in_thread(lambda: cgroup.drop_cache(target))
         return cgroup.usage() < cgroup.limit - band
 

@@ -24,14 +24,20 @@ class Crossing(Enum):
 def judge_crossing(reading: MemoryReading, limit: int, band: int) -> Crossing:
     """Tell growth from page cache.
 
-    Cache counts as the cause only when dropping it brings the job below limit - 2 * band, so that
-    the next event is a whole band away and a job that streams files pays for few of them.
+    Cache counts as the cause only when dropping it leaves the job a quarter of a band below the
+    mark, so that a job that streams files pays for few crossings.
     """
     if reading.usage < limit - band:
         return Crossing.FALSE
-    if reading.usage - reading.clean_cache <= limit - 2 * band:
+    if reading.usage - reading.clean_cache <= _low_enough(limit, band):
         return Crossing.CACHE
     return Crossing.GROWTH
+
+
+def cache_target(kept: int, limit: int, band: int) -> int:
+    """Bytes to which page cache is dropped where `kept` bytes are none: a whole band below the
+    mark if there is that much. Asked for more, the kernel would try again and again."""
+    return max(limit - 2 * band, kept + band // 8)
 
 
 def only_dirty_cache(reading: MemoryReading, limit: int, band: int) -> bool:
@@ -39,7 +45,11 @@ def only_dirty_cache(reading: MemoryReading, limit: int, band: int) -> bool:
 
     Then the kernel writes them back while the job stands still, and it runs on: no move.
     """
-    return reading.own <= limit - 2 * band
+    return reading.own <= _low_enough(limit, band)
+
+
+def _low_enough(limit: int, band: int) -> int:
+    return limit - band - band // 4
 
 
 @dataclass(frozen=True)

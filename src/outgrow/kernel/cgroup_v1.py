@@ -17,10 +17,11 @@ from outgrow.core.units import MIB
 from outgrow.kernel.files import key_values, processes_below, read, remove_tree, write
 from outgrow.ports import Undo
 
-_ROOM_TO_FREEZE = 4 * MIB
-"""A task that waits at the limit must finish its page fault to reach the freezer."""
-_ROOM_TO_HOLD = 16 * MIB
-"""What an engine maps into the tasks that it writes down, with room to spare."""
+_ROOM = 16 * MIB
+"""What is given above the limit at a time. For freezing: a task that waits at the limit must finish
+its page fault to reach the freezer, and one inside a system call must not be refused memory there,
+for it would get ENOMEM or EFAULT, which no program expects. For an engine: what it maps into the
+tasks that it writes down. Room to spare for each."""
 
 
 class CgroupV1:
@@ -88,8 +89,7 @@ class CgroupV1:
 
     def hold(self) -> None:
         self._close_events()
-        self._raised += _ROOM_TO_HOLD
-        self._write("memory.limit_in_bytes", str(self.limit + self._raised))
+        self._raise()
 
     def disarm(self) -> None:
         self._close_events()
@@ -107,6 +107,7 @@ class CgroupV1:
 
     def freeze(self, timeout: float) -> bool:
         self._write_freezer("FROZEN")
+        self._raise()
         end = time.monotonic() + timeout
         looks = 0
         while self._state() != "FROZEN":
@@ -114,8 +115,7 @@ class CgroupV1:
                 return False
             looks += 1
             if looks % 4 == 1 and self.is_starved():
-                self._raised += _ROOM_TO_FREEZE
-                self._write("memory.limit_in_bytes", str(self.limit + self._raised))
+                self._raise()
             time.sleep(0.0002 if looks < 100 else 0.005)
         return True
 
@@ -170,6 +170,10 @@ class CgroupV1:
         self._close_events()
         for path in (self.memory, self.freezer):
             remove_tree(path)
+
+    def _raise(self) -> None:
+        self._raised += _ROOM
+        self._write("memory.limit_in_bytes", str(self.limit + self._raised))
 
     def _enforce(self) -> None:
         if self._raised:

@@ -17,6 +17,7 @@ from outgrow.core.decide import (
     Move,
     Situation,
     Warn,
+    cache_target,
     judge_crossing,
     next_rung,
     only_dirty_cache,
@@ -26,7 +27,7 @@ from outgrow.core.sample import MemoryReading
 from outgrow.core.units import GIB, MIB
 
 WARN, GROW, MOVE, LEAVE = Action.WARN, Action.GROW, Action.MOVE, Action.LEAVE
-LIMIT, BAND = 256, 32  # in MiB: guarded from 224, quiet below 192
+LIMIT, BAND = 256, 32  # in MiB: guarded from 224, quiet below 216
 
 readings = st.builds(
     MemoryReading,
@@ -44,11 +45,11 @@ readings = st.builds(
         pytest.param(224, 0, 0, Crossing.GROWTH, id="all of it its own, at the band"),
         pytest.param(256, 0, 0, Crossing.GROWTH, id="at the limit"),
         pytest.param(230, 10, 0, Crossing.GROWTH, id="too little cache to help"),
-        pytest.param(230, 37, 0, Crossing.GROWTH, id="a MiB short of two bands"),
-        pytest.param(230, 38, 0, Crossing.CACHE, id="cache down to two bands"),
+        pytest.param(230, 13, 0, Crossing.GROWTH, id="a MiB short of a quarter of a band"),
+        pytest.param(230, 14, 0, Crossing.CACHE, id="cache down to a quarter of a band below"),
         pytest.param(256, 250, 0, Crossing.CACHE, id="a job that streams a file"),
         pytest.param(256, 0, 250, Crossing.GROWTH, id="dirty cache cannot be dropped at once"),
-        pytest.param(256, 40, 210, Crossing.GROWTH, id="mostly dirty cache"),
+        pytest.param(256, 39, 210, Crossing.GROWTH, id="mostly dirty cache"),
         pytest.param(300, 120, 0, Crossing.CACHE, id="over the limit, with cache"),
     ],
 )
@@ -63,6 +64,8 @@ def test_dropping_the_cache_that_was_blamed_ends_the_crossing(
 ) -> None:
     band = limit // 4
     if judge_crossing(reading, limit, band) is Crossing.CACHE:
+        kept = reading.usage - reading.clean_cache
+        assert kept < cache_target(kept, limit, band) < limit - band
         dropped = MemoryReading(reading.usage - reading.clean_cache, 0, reading.dirty_cache)
         assert judge_crossing(dropped, limit, band) is Crossing.FALSE
 
@@ -71,9 +74,9 @@ def test_dropping_the_cache_that_was_blamed_ends_the_crossing(
     ("usage", "clean", "dirty", "expected"),
     [
         pytest.param(256, 0, 0, False, id="all of it its own"),
-        pytest.param(256, 0, 63, False, id="a MiB too much of its own"),
-        pytest.param(256, 0, 64, True, id="unwritten pages down to two bands"),
-        pytest.param(256, 30, 34, True, id="together with clean ones"),
+        pytest.param(256, 0, 39, False, id="a MiB too much of its own"),
+        pytest.param(256, 0, 40, True, id="unwritten pages down to a quarter of a band below"),
+        pytest.param(256, 30, 10, True, id="together with clean ones"),
         pytest.param(192, 0, 0, True, id="it has shrunk meanwhile"),
     ],
 )
