@@ -72,10 +72,10 @@ class Cgroup(Protocol):
         """From now on `fileno` becomes ready when usage crosses limit - band, and growth past the
         limit waits, where the kernel can do that, instead of killing."""
 
-    def brace(self, band: int) -> None:
-        """The job is about to come back, together with the engine that brings it: growth past the
-        limit waits or is slowed down, as far as the kernel can, but tells nobody. `arm` and
-        `disarm` end that."""
+    def brace(self, band: int, room: int) -> None:
+        """The job is about to come back, together with the engine that brings it and needs `room`
+        bytes itself: growth past the limit waits or is slowed down, as far as the kernel can, but
+        tells nobody. `arm` and `disarm` end that."""
 
     def is_starved(self) -> bool:
         """Whether a task waits at the limit for memory that nobody will give it."""
@@ -179,6 +179,9 @@ class Engine(Protocol):
     def restore_argv(self, images: Path, streams: Mapping[str, int]) -> list[str]:
         """The command that, run as a child of a job's PID 1, gives it the job as another child.
         `streams` maps each StreamKey.key to a descriptor."""
+
+    def restore_room(self, images: Path) -> int:
+        """Bytes that it holds in the job's cgroup, beside the job, while it brings it back."""
 
     def restore_error(self, images: Path) -> str:
         """Why the last restore from `images` failed, in the engine's words."""

@@ -192,8 +192,9 @@ class FakeCgroup:
         self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._mark, self._backstop = self.limit - band, True
 
-    def brace(self, band: int) -> None:
+    def brace(self, band: int, room: int) -> None:
         self.hold()
+        self._raised += room
         self._backstop = True
 
     def is_starved(self) -> bool:

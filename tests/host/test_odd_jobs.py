@@ -168,6 +168,32 @@ print(file.read() == b"kept " * 1000, there.recv(100), os.fstat(file.fileno()).s
     assert out == b"True b'on its way' 0\n"
 
 
+def test_sockets_full_of_what_nobody_has_read(outgrow: Outgrow) -> None:
+    """They are most of the job. CRIU holds all of it twice while it brings the job back."""
+    program = """
+import os, socket, zlib
+pairs, sent, got = [], 0, 0
+while len(pairs) < 24:
+    here, there = socket.socketpair()
+    here.setsockopt(socket.SOL_SOCKET, 32, 4 << 20)  # SO_SNDBUFFORCE
+    here.setblocking(False)
+    pairs.append((here, there))
+    piece = os.urandom(1 << 16)
+    try:
+        while True:
+            sent = zlib.crc32(piece[: here.send(piece)], sent)
+    except BlockingIOError:
+        here.shutdown(socket.SHUT_WR)
+for here, there in pairs:
+    while piece := there.recv(1 << 16):
+        got = zlib.crc32(piece, got)
+print(sent == got)
+"""
+    done = outgrow("run", "--memory", "64MiB", *MOVE, "--name", "j", "--", *python(program))
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+    assert len(outgrow.story("j")["incarnations"]) >= 3
+
+
 def test_a_job_that_cannot_be_saved_runs_on_and_the_reason_is_named(outgrow: Outgrow) -> None:
     """An open device that CRIU does not know."""
     program = """

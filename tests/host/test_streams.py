@@ -45,6 +45,28 @@ def test_files_on_all_three_with_output_and_errors_in_one(outgrow: Outgrow) -> N
     assert target.read_text() == f"{_EXPECTED}end {_COUNT}\n"
 
 
+def test_a_file_that_two_streams_opened_each_by_itself(outgrow: Outgrow) -> None:
+    """As `> both 2> both` does: each has its own offset, and writes over the other."""
+    target = outgrow.directory / "both"
+    program = """
+import sys
+blocks = []
+print("from the output, long", flush=True)
+for _ in range(90):
+    blocks.append(bytearray(b"x" * (1 << 20)))
+print("errors", file=sys.stderr, flush=True)
+print("output", flush=True)
+"""
+    with target.open("wb") as stdout, target.open("wb") as stderr:
+        done = outgrow(
+            "run", "--memory", "64MiB", *MOVE, "--name", "j", "--", *python(program),
+            stdout=stdout, stderr=stderr,
+        )  # fmt: skip
+    assert done.returncode == 0
+    assert target.read_text() == "errors\ne output, long\noutput\n"
+    assert len(outgrow.story("j")["incarnations"]) >= 2
+
+
 def test_what_is_written_next_to_the_job_follows_what_it_wrote(outgrow: Outgrow) -> None:
     target = outgrow.directory / "out"
     with target.open("wb") as stdout:

@@ -72,6 +72,7 @@ class Custody:
         self.chronicle.to(State.RUNNING)
         self.sampler.follow(live.cgroup, live.number)
         self.arm()
+        live.renew_undo()  # without what it was given to come back
         self._deliver_what_waited()
 
     def arm(self) -> None:

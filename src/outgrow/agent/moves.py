@@ -16,7 +16,6 @@ from outgrow.agent.rescue import Saved
 from outgrow.core.errors import CannotSave, OutgrowError, Transient
 from outgrow.core.job import Incarnation, SaveRecord
 from outgrow.core.lifecycle import State
-from outgrow.core.sizing import NO_LIMIT
 from outgrow.core.units import format_option, format_seconds, format_size
 
 GRACE = 5.0
@@ -113,8 +112,6 @@ class Moves:
         )
         try:
             cgroup.create(limit)
-            if limit < NO_LIMIT:
-                cgroup.brace(self._custody.job.policy.band(limit))
             live = await self._custody.rescue.resume(
                 checkpoint,
                 incarnation,

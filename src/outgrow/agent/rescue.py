@@ -17,6 +17,7 @@ from outgrow.agent.incarnation import LiveIncarnation
 from outgrow.agent.loop import Future, Loop
 from outgrow.core.errors import CannotSave, OutgrowError, Transient
 from outgrow.core.job import Checkpoint, Incarnation, Job, SaveRecord
+from outgrow.core.sizing import NO_LIMIT
 from outgrow.core.units import MIB, format_size
 from outgrow.kernel import proc
 from outgrow.launcher import records
@@ -142,12 +143,15 @@ class Rescue:
         verify: bool,
     ) -> LiveIncarnation:
         """Start `incarnation` from a checkpoint, in `cgroup`, which exists. On return it
-        runs, unguarded. Raises Damaged, Busy, or Transient with the engine's reason; nothing of
-        the job runs then, and the checkpoint is as it was."""
+        runs, braced and unguarded. Raises Damaged, Busy, or Transient with the engine's reason;
+        nothing of the job runs then, and the checkpoint is as it was."""
         number = incarnation.number
         description, images = await self._loop.in_thread(
             lambda: self._host.store.open(self._job.id, checkpoint, verify=verify)
         )
+        if cgroup.limit < NO_LIMIT:
+            room = self._host.engine.restore_room(images)
+            cgroup.brace(self._job.policy.band(cgroup.limit), room)
         run_dir = self._host.state.run(self._job.id)
         records.forget(run_dir, number)
         self._host.journal.incarnation(incarnation)

@@ -202,9 +202,8 @@ class Session:
         return CommandFailed(f"{program!r} could not be started: {reason}", status)
 
     def _settle_streams(self) -> None:
-        for stream, descriptor in enumerate(self._streams.descriptors):
-            if descriptor != stream:  # the job's end of a relay: it drains once we close ours
-                os.close(descriptor)
+        for descriptor in {*self._streams.descriptors} - {0, 1, 2}:
+            os.close(descriptor)  # the job's end of a relay: it drains once we close ours
         for relay in self._streams.relays:
             try:
                 relay.wait(_RELAY_DRAINS)

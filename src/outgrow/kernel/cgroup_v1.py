@@ -80,8 +80,9 @@ class CgroupV1:
         self._kept_open.append(self._usage)
         self._write("memory.oom_control", "1")
 
-    def brace(self, band: int) -> None:
-        self.hold()
+    def brace(self, band: int, room: int) -> None:
+        self._close_events()
+        self._raise(_ROOM + room)
         self._write("memory.oom_control", "1")
 
     def is_starved(self) -> bool:
@@ -171,8 +172,8 @@ class CgroupV1:
         for path in (self.memory, self.freezer):
             remove_tree(path)
 
-    def _raise(self) -> None:
-        self._raised += _ROOM
+    def _raise(self, room: int = _ROOM) -> None:
+        self._raised += room
         self._write("memory.limit_in_bytes", str(self.limit + self._raised))
 
     def _enforce(self) -> None:

@@ -73,9 +73,10 @@ class CgroupV2:
         self._events = os.open(self.path / "memory.events", os.O_RDONLY | os.O_CLOEXEC)
         self._high_seen = self._high()
 
-    def brace(self, band: int) -> None:
-        self.hold()
-        self._write("memory.high", str(self.limit - band))
+    def brace(self, band: int, room: int) -> None:
+        self._close_events()
+        self._raise(_ROOM_TO_HOLD + room)
+        self._write("memory.high", str(self.limit - band + room))
 
     def is_starved(self) -> bool:
         return False  # v2 slows growth down at memory.high, and never lets it wait for ever
@@ -84,8 +85,7 @@ class CgroupV2:
         # memory.high would throttle the engine inside, and every one of its pages be an event.
         self._close_events()
         self._write("memory.high", "max")
-        self._raised = _ROOM_TO_HOLD
-        self._write("memory.max", str(self.limit + self._raised))
+        self._raise(_ROOM_TO_HOLD)
 
     def disarm(self) -> None:
         self._close_events()
@@ -153,7 +153,7 @@ class CgroupV2:
             (
                 (f"{self.path}/memory.high", "max"),
                 # Not below what it was given while it stood: v2 would kill instead of refusing.
-                (f"{self.path}/memory.max", str(self.limit + _ROOM_TO_HOLD)),
+                (f"{self.path}/memory.max", str(self.limit + max(_ROOM_TO_HOLD, self._raised))),
                 (f"{self.path}/cgroup.freeze", "0"),
             ),
             alarm=f"{self.path}/memory.events",
@@ -162,6 +162,10 @@ class CgroupV2:
     def remove(self) -> None:
         self._close_events()
         remove_tree(self.path)
+
+    def _raise(self, room: int) -> None:
+        self._raised = room
+        self._write("memory.max", str(self.limit + room))
 
     def _enforce(self) -> None:
         if not self._raised:

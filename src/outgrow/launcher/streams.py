@@ -5,7 +5,8 @@
   again on resume. In another terminal, that is this terminal's own for a pipe or a terminal, and
   the same file, where the job left it, for a file.
 - A device such as /dev/null is opened again inside the job's mount namespace.
-- Anything else (a socket, a file without a name) reaches the job through a pipe and a relay.
+- Anything else (a socket, a file without a name, a file that another stream has open by another
+  description, with an offset of its own) reaches the job through a pipe and a relay.
 """
 
 from __future__ import annotations
@@ -46,11 +47,14 @@ def take_streams() -> Streams:
     descriptors = [0, 1, 2]
     reopen: list[dict[str, int | str]] = []
     relays: list[subprocess.Popen[bytes]] = []
+    names: dict[str, int] = {}
     for stream in range(3):
         if _is_device(stream):
             path = os.readlink(f"/proc/self/fd/{stream}")
             reopen.append({"stream": stream, "path": path, "flags": _flags(stream)})
-        elif external_key(stream) is None:
+        elif (key := external_key(stream)) is None or not _is_one_description(
+            names.setdefault(key, stream), stream
+        ):
             descriptors[stream], relay = _relayed(stream, stream)
             relays.append(relay)
     handed = (descriptors[0], descriptors[1], descriptors[2])
@@ -62,9 +66,12 @@ def streams_for(keys: Iterable[StreamKey]) -> Streams:
     module. Raises NotFound when a file of it is gone."""
     descriptors = [0, 1, 2]
     relays = []
+    opened: dict[str, int] = {}
     for key in keys:
-        if key.path:
-            descriptors[key.stream] = _opened_again(key)
+        if key.path:  # one file is one description, whose offset the streams share
+            if key.key not in opened:
+                opened[key.key] = _opened_again(key)
+            descriptors[key.stream] = opened[key.key]
         elif not _is_pipe_or_terminal(key.stream):
             # A file in the place of a pipe: CRIU would open it anew, from its beginning.
             descriptors[key.stream], relay = _relayed(key.stream, key.stream)
@@ -134,6 +141,22 @@ def _has_path(descriptor: int, here: os.stat_result) -> bool:
     return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino) and (
         not path.startswith("/proc/")
     )
+
+
+def _is_one_description(first: int, second: int) -> bool:
+    """Whether two descriptors of one file share their description, and with it the offset. Pipes
+    and terminals have none, so that it makes no difference there.
+
+    A flag that means nothing for a file is turned over in the one and looked for in the other.
+    """
+    if first == second or not stat.S_ISREG(os.fstat(first).st_mode):
+        return True
+    before = os.get_blocking(second)
+    os.set_blocking(first, not os.get_blocking(first))
+    try:
+        return os.get_blocking(second) != before
+    finally:
+        os.set_blocking(first, not os.get_blocking(first))
 
 
 def _mount_id(descriptor: int) -> int:

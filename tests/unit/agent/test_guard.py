@@ -8,6 +8,7 @@ import pytest
 
 from outgrow.agent.guard import Guard, Stopped
 from outgrow.agent.loop import Loop
+from outgrow.core.sample import MemoryReading
 from outgrow.core.units import MIB
 from tests.contract.fakes import FakeCgroup, FakeTask
 
@@ -128,9 +129,12 @@ def test_only_a_job_that_streams_is_looked_at_while_it_runs(
     """Looking takes the kernel milliseconds, in which a job that grows would grow on."""
     seen: list[bool] = []
     reading = job.cgroup.reading
-    monkeypatch.setattr(
-        job.cgroup, "reading", lambda: (seen.append(job.cgroup.frozen), reading())[1]
-    )
+
+    def noted() -> MemoryReading:
+        seen.append(job.cgroup.frozen)
+        return reading()
+
+    monkeypatch.setattr(job.cgroup, "reading", noted)
     job.guard.arm(job.cgroup, BAND)
     for _ in range(2):
         job.cgroup.read_file(LIMIT - BAND - job.cgroup.usage())
@@ -142,16 +146,23 @@ def test_only_a_job_that_streams_is_looked_at_while_it_runs(
     assert job.frozen_when_told == [True]
 
 
-def test_a_stream_that_is_nearly_through_is_stopped_before_anything_is_read(job: Watched) -> None:
+def test_a_stream_that_is_nearly_through_is_stopped_before_anything_is_read(
+    job: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So fast that looking first would be too late; yet it is no growth."""
     job.guard.arm(job.cgroup, BAND)
-    frozen: list[int] = []
+    freezes: list[float] = []
     freeze = job.cgroup.freeze
-    job.cgroup.freeze = lambda timeout: (frozen.append(1), freeze(timeout))[1]  # type: ignore[method-assign]
+
+    def noted(timeout: float) -> bool:
+        freezes.append(timeout)
+        return freeze(timeout)
+
+    monkeypatch.setattr(job.cgroup, "freeze", noted)
     for _ in range(2):
         job.cgroup.read_file(LIMIT - BAND // 2 + 1 - job.cgroup.usage())
         job.turn()
-    assert frozen == [1, 1]
+    assert len(freezes) == 2
     assert job.stopped == []
     assert not job.cgroup.frozen
 

@@ -208,6 +208,20 @@ def test_a_failed_restore_is_explained_by_its_log(criu: str, tmp_path: Path) -> 
     assert engine.restore_argv(tmp_path, {"pipe:[5]": 11})[:2] == [criu, "restore"]
 
 
+def test_a_restore_needs_room_for_all_that_it_reads_but_the_pages(
+    criu: str, tmp_path: Path
+) -> None:
+    for name, size in (
+        ("pages-1.img", 500),
+        ("sk-queues.img", 40),
+        ("core-1.img", 2),
+        ("x.log", 7),
+    ):
+        (tmp_path / name).write_bytes(bytes(size))
+    engine = CriuEngine(lambda _: False, frozenset)
+    assert engine.restore_room(tmp_path) == 42
+
+
 def test_the_fingerprint_is_that_of_this_node(criu: str) -> None:
     fingerprint = CriuEngine(lambda _: False, lambda: frozenset({"avx2"})).fingerprint()
     assert fingerprint.engine == "criu 4.2.1"

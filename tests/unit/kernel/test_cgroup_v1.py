@@ -144,7 +144,11 @@ def test_freezing_and_thawing(cgroup: CgroupV1, writes: KernelWrites) -> None:
     assert cgroup.is_frozen() is True
     cgroup.thaw()
     assert cgroup.is_frozen() is False
-    assert writes.seen == [("freezer.state", "FROZEN"), ("freezer.state", "THAWED")]
+    assert writes.seen == [
+        ("freezer.state", "FROZEN"),
+        ("memory.limit_in_bytes", str(LIMIT + 16 * MIB)),  # for who is inside a system call
+        ("freezer.state", "THAWED"),
+    ]
 
 
 def test_a_task_that_does_not_stand_leaves_the_freezing_under_way(
@@ -161,10 +165,10 @@ def test_a_task_that_waits_at_the_limit_gets_the_room_to_reach_the_freezer(
 ) -> None:
     (cgroup.memory / "memory.oom_control").write_text("oom_kill_disable 1\nunder_oom 1\n")
     writes.after["freezer.state", "FROZEN"] = lambda: say(cgroup, "FREEZING")
-    raised = ("memory.limit_in_bytes", str(LIMIT + 4 * MIB))
+    raised = ("memory.limit_in_bytes", str(LIMIT + 32 * MIB))
     writes.after[raised] = lambda: say(cgroup, "FROZEN")
     assert cgroup.freeze(timeout=5) is True
-    assert writes.seen == [("freezer.state", "FROZEN"), raised]
+    assert writes.seen[-1] == raised
     assert cgroup.limit == LIMIT
     cgroup.arm(BAND)
     assert ("memory.limit_in_bytes", str(LIMIT)) in writes.seen
@@ -184,9 +188,9 @@ def test_an_engine_at_work_has_room_and_gives_no_notice(
 def test_a_job_that_comes_back_is_held_from_its_first_instant(
     cgroup: CgroupV1, writes: KernelWrites
 ) -> None:
-    cgroup.brace(BAND)
+    cgroup.brace(BAND, 5 * MIB)
     assert writes.seen == [
-        ("memory.limit_in_bytes", str(LIMIT + 16 * MIB)),
+        ("memory.limit_in_bytes", str(LIMIT + 21 * MIB)),
         ("memory.oom_control", "1"),
     ]
     assert cgroup.fileno() == -1
@@ -233,7 +237,7 @@ def test_holding_takes_nothing_back_that_freezing_gave(
 ) -> None:
     (cgroup.memory / "memory.oom_control").write_text("oom_kill_disable 1\nunder_oom 1\n")
     writes.after["freezer.state", "FROZEN"] = lambda: say(cgroup, "FREEZING")
-    needed = ("memory.limit_in_bytes", str(LIMIT + 20 * MIB))
+    needed = ("memory.limit_in_bytes", str(LIMIT + 32 * MIB))
     writes.after[needed] = lambda: say(cgroup, "FROZEN")
     assert cgroup.freeze(timeout=5) is True
     writes.refuse["memory.limit_in_bytes", str(LIMIT + 16 * MIB)] = errno.EBUSY

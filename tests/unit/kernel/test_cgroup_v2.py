@@ -155,9 +155,9 @@ def test_an_engine_at_work_has_room_and_gives_no_notice(
 def test_a_job_that_comes_back_is_slowed_from_its_first_instant(
     cgroup: CgroupV2, writes: KernelWrites
 ) -> None:
-    cgroup.brace(BAND)
-    assert ("memory.max", str(LIMIT + 16 * MIB)) in writes.seen
-    assert writes.seen[-1] == ("memory.high", str(LIMIT - BAND))
+    cgroup.brace(BAND, 5 * MIB)
+    assert ("memory.max", str(LIMIT + 21 * MIB)) in writes.seen
+    assert writes.seen[-1] == ("memory.high", str(LIMIT - BAND + 5 * MIB))
     assert cgroup.fileno() == -1
     assert cgroup.is_starved() is False
 

@@ -139,6 +139,27 @@ def test_a_file_is_opened_again_for_a_job_that_comes_back(
     os.close(seen.descriptors[1])
 
 
+def test_a_file_of_two_descriptions_is_reached_through_a_relay_by_the_second(
+    look: Look, tmp_path: Path
+) -> None:
+    target = tmp_path / "out"
+    with target.open("wb", buffering=0) as stdout, target.open("wb", buffering=0) as stderr:
+        seen = look(stdout=stdout, stderr=stderr)
+        assert os.get_blocking(stdout.fileno()) and os.get_blocking(stderr.fileno())
+    assert [key.stream for key in seen.keys if key.path] == [1]
+    assert [key.stream for key in seen.keys if key.key.startswith("pipe:")] == [2]
+    assert seen.relays == 1
+
+
+def test_a_file_of_one_description_is_one_on_both_streams(look: Look, tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb", buffering=0) as both:
+        seen = look(stdout=both, stderr=both)
+    assert [key.stream for key in seen.keys] == [1, 2]
+    assert seen.relays == 0
+    again = look(outer=seen.keys)
+    assert again.descriptors[1] == again.descriptors[2] > 2
+
+
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="gone"):
         streams_for([StreamKey(1, "file[1:2]", str(tmp_path / "gone"), os.O_WRONLY, 0)])
