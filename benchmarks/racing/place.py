@@ -7,10 +7,8 @@ import itertools
 import mmap
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
-import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ from outgrow.core.errors import Unsupported
 from outgrow.kernel.cgroup_v1 import CgroupV1
 from outgrow.kernel.cgroup_v2 import CgroupV2
 from outgrow.kernel.cgroups import find_hierarchies
+from outgrow.kernel.clearing import kill_and_remove
 
 MIB = 1 << 20
 _EMPTIES = 10.0
@@ -79,7 +78,8 @@ class Place:
         try:
             yield cgroup
         finally:
-            _empty(cgroup)
+            cgroup.disarm()
+            kill_and_remove(cgroup, _EMPTIES)
 
     def folder(self, kind: str, *, huge: bool) -> Path:
         """Where a job of this kind has its files."""
@@ -127,22 +127,3 @@ class Place:
                 first = zlib.crc32(bytes(MIB), first)
         self.stream_sums = {kind: whole for kind in ("read a file", "map a file", "copy a file")}
         self.stream_sums["write a file"] = first  # over and over the first piece, which is zeros
-
-
-def _empty(cgroup: CgroupV1 | CgroupV2) -> None:
-    end = time.monotonic() + _EMPTIES
-    while True:
-        try:
-            for pid in cgroup.processes():
-                os.kill(pid, signal.SIGKILL)
-            cgroup.disarm()
-            cgroup.thaw()
-            cgroup.remove()
-        except FileNotFoundError:
-            return
-        except OSError:  # its last process is on its way out
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.005)
-        else:
-            return

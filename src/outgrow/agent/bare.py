@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from outgrow.core.sample import Sample
 from outgrow.kernel.cgroups import Hierarchies
+from outgrow.kernel.clearing import kill_and_remove
 
 _LOOK = 0.1
 
@@ -71,16 +72,6 @@ def run_bare(
                 raise
             output = process.stdout.read() if process.stdout else ""
     finally:
-        _remove(cgroup.remove)
+        kill_and_remove(cgroup)
     status = process.returncode if process.returncode >= 0 else 128 - process.returncode
     return BareRun(output, status, started, time.time(), samples)
-
-
-def _remove(remove: Callable[[], None]) -> None:
-    for _ in range(100):
-        try:
-            remove()
-        except OSError:  # its last process is on its way out
-            time.sleep(0.02)
-        else:
-            return

@@ -11,7 +11,6 @@ import os
 import select
 import signal
 import socket
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from outgrow.agent.loop import Future, Loop
 from outgrow.agent.requests import Request
 from outgrow.core import errors
 from outgrow.core.errors import OutgrowError, Transient
+from outgrow.launcher import wire
 
 SOCKET = "control.sock"
 _LARGEST = 1 << 16
@@ -63,8 +63,7 @@ class ControlServer:
             client, _ = self._listener.accept()
         except OSError:
             return
-        peer = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-        uid = int.from_bytes(peer[4:8], sys.byteorder)
+        _, uid = wire.peer(client)
         if uid not in self._heard or len(self._clients) >= _MOST_CLIENTS:
             client.close()
             return

@@ -25,7 +25,7 @@ class NextSize:
     def __str__(self) -> str:
         if self.plus:
             return f"+{format_option(self.plus)}"
-        return f"{float(self.factor):g}x"
+        return f"{float(self.factor):.15g}x"
 
 
 DEFAULT_NEXT_SIZE = NextSize(factor=Fraction(3, 2))

@@ -99,9 +99,9 @@ def format_seconds(seconds: float) -> str:
     """A duration for people: `87 ms`, `1.9 s`, `3 min 20 s`, `2 h 5 min`."""
     if seconds == 0:
         return "0 s"
-    if seconds < 1:
+    if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:

@@ -14,7 +14,7 @@ from pathlib import Path
 from outgrow.core.errors import Unsupported
 from outgrow.core.sample import MemoryReading
 from outgrow.core.units import MIB
-from outgrow.kernel.files import key_values, processes_below, read, remove_tree, write
+from outgrow.kernel.files import Files, key_values, processes_below, remove_tree
 from outgrow.ports import Undo
 
 _ROOM = 16 * MIB
@@ -37,8 +37,8 @@ class CgroupV1:
         self.freezer = freezer
         self.limit = 0
         self._event = -1
-        self._usage = -1
-        self._kept_open: list[int] = []
+        self._watched: list[int] = []
+        self._files = Files()
         self._raised = 0
 
     @property
@@ -76,8 +76,14 @@ class CgroupV1:
         self._register("memory.usage_in_bytes", str(threshold))
         # Also woken when the backstop holds the job, should it have outrun the threshold.
         self._register("memory.oom_control", "")
-        self._usage = os.open(self.memory / "memory.usage_in_bytes", os.O_RDONLY | os.O_CLOEXEC)
-        self._kept_open.append(self._usage)
+        for file in ("memory.usage_in_bytes", "memory.stat"):
+            self._files.keep_open(self.memory / file, os.O_RDONLY)
+        for path in (
+            self.freezer / "freezer.state",
+            self.memory / "memory.limit_in_bytes",
+            self.memory / "memory.oom_control",
+        ):
+            self._files.keep_open(path)
         self._write("memory.oom_control", "1")
 
     def brace(self, band: int, room: int) -> None:
@@ -86,7 +92,7 @@ class CgroupV1:
         self._write("memory.oom_control", "1")
 
     def is_starved(self) -> bool:
-        return key_values(read(self.memory / "memory.oom_control")).get("under_oom") == 1
+        return key_values(self._read("memory.oom_control")).get("under_oom") == 1
 
     def hold(self) -> None:
         self._close_events()
@@ -96,6 +102,7 @@ class CgroupV1:
         self._close_events()
         self._enforce()
         self._write("memory.oom_control", "0")
+        self._files.close()
 
     def fileno(self) -> int:
         return self._event
@@ -127,13 +134,11 @@ class CgroupV1:
         return self._state() != "THAWED"
 
     def usage(self) -> int:
-        if self._usage >= 0:
-            return int(os.pread(self._usage, 32, 0))
-        return int(read(self.memory / "memory.usage_in_bytes"))
+        return int(self._read("memory.usage_in_bytes"))
 
     def reading(self) -> MemoryReading:
         usage = self.usage()
-        stat = key_values(read(self.memory / "memory.stat"))
+        stat = key_values(self._read("memory.stat"))
         cache = stat.get("total_inactive_file", 0) + stat.get("total_active_file", 0)
         dirty = min(stat.get("total_dirty", 0) + stat.get("total_writeback", 0), cache)
         return MemoryReading(usage=usage, clean_cache=cache - dirty, dirty_cache=dirty)
@@ -148,10 +153,10 @@ class CgroupV1:
             self._write("memory.limit_in_bytes", str(self.limit + self._raised))
 
     def peak(self) -> int:
-        return int(read(self.memory / "memory.max_usage_in_bytes"))
+        return int(self._read("memory.max_usage_in_bytes"))
 
     def oom_kills(self) -> int:
-        return key_values(read(self.memory / "memory.oom_control")).get("oom_kill", 0)
+        return key_values(self._read("memory.oom_control")).get("oom_kill", 0)
 
     def processes(self) -> list[int]:
         return processes_below(self.freezer)
@@ -169,6 +174,7 @@ class CgroupV1:
 
     def remove(self) -> None:
         self._close_events()
+        self._files.close()
         for path in (self.memory, self.freezer):
             remove_tree(path)
 
@@ -185,21 +191,24 @@ class CgroupV1:
 
     def _register(self, file: str, argument: str) -> None:
         watched = os.open(self.memory / file, os.O_RDONLY | os.O_CLOEXEC)
-        self._kept_open.append(watched)
+        self._watched.append(watched)
         self._write("cgroup.event_control", f"{self._event} {watched} {argument}")
 
     def _close_events(self) -> None:
-        for descriptor in (self._event, *self._kept_open):
+        for descriptor in (self._event, *self._watched):
             if descriptor >= 0:
                 os.close(descriptor)
-        self._event = self._usage = -1
-        self._kept_open.clear()
+        self._event = -1
+        self._watched.clear()
 
     def _state(self) -> str:
-        return read(self.freezer / "freezer.state")
+        return self._files.read(self.freezer / "freezer.state")
 
     def _write_freezer(self, state: str) -> None:
-        write(self.freezer / "freezer.state", state)
+        self._files.write(self.freezer / "freezer.state", state)
+
+    def _read(self, file: str) -> str:
+        return self._files.read(self.memory / file)
 
     def _write(self, file: str, text: str) -> None:
-        write(self.memory / file, text)
+        self._files.write(self.memory / file, text)

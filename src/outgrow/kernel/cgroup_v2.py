@@ -14,7 +14,7 @@ from pathlib import Path
 from outgrow.core.errors import Unsupported
 from outgrow.core.sample import MemoryReading
 from outgrow.core.units import MIB
-from outgrow.kernel.files import key_values, processes_below, read, remove_tree, write
+from outgrow.kernel.files import Files, key_values, processes_below, read, remove_tree
 from outgrow.ports import Undo
 
 _ROOM_TO_HOLD = 16 * MIB
@@ -31,6 +31,7 @@ class CgroupV2:
         self.path = path
         self.limit = 0
         self._events = -1
+        self._files = Files()
         self._high_seen = 0
         self._raised = 0
 
@@ -52,7 +53,7 @@ class CgroupV2:
             parent.mkdir(parents=True, exist_ok=True)
             for above in (parent.parent, parent):
                 if "memory" not in read(above / "cgroup.subtree_control").split():
-                    write(above / "cgroup.subtree_control", "+memory")
+                    self._files.write(above / "cgroup.subtree_control", "+memory")
             self.path.mkdir(exist_ok=True)
             if (self.path / "memory.swap.max").exists():
                 self._write("memory.swap.max", "0")  # at the limit it stops; it does not swap
@@ -69,6 +70,10 @@ class CgroupV2:
     def arm(self, band: int) -> None:
         self._close_events()
         self._enforce()
+        for file in ("memory.current", "memory.stat", "cgroup.events"):
+            self._files.keep_open(self.path / file, os.O_RDONLY)
+        for file in ("cgroup.freeze", "memory.high", "memory.max"):
+            self._files.keep_open(self.path / file)
         self._write("memory.high", str(self.limit - band))
         self._events = os.open(self.path / "memory.events", os.O_RDONLY | os.O_CLOEXEC)
         self._high_seen = self._high()
@@ -91,6 +96,7 @@ class CgroupV2:
         self._close_events()
         self._enforce()
         self._write("memory.high", "max")
+        self._files.close()
 
     def fileno(self) -> int:
         return self._events
@@ -114,14 +120,14 @@ class CgroupV2:
         self._write("cgroup.freeze", "0")
 
     def is_frozen(self) -> bool:
-        return read(self.path / "cgroup.freeze") == "1"
+        return self._read("cgroup.freeze") == "1"
 
     def usage(self) -> int:
-        return int(read(self.path / "memory.current"))
+        return int(self._read("memory.current"))
 
     def reading(self) -> MemoryReading:
         usage = self.usage()
-        stat = key_values(read(self.path / "memory.stat"))
+        stat = key_values(self._read("memory.stat"))
         cache = stat.get("inactive_file", 0) + stat.get("active_file", 0)
         dirty = min(stat.get("file_dirty", 0) + stat.get("file_writeback", 0), cache)
         return MemoryReading(usage=usage, clean_cache=cache - dirty, dirty_cache=dirty)
@@ -138,12 +144,12 @@ class CgroupV2:
 
     def peak(self) -> int:
         try:
-            return int(read(self.path / "memory.peak"))  # Linux 5.19
+            return int(self._read("memory.peak"))  # Linux 5.19
         except FileNotFoundError:
-            return int(read(self.path / "memory.current"))
+            return int(self._read("memory.current"))
 
     def oom_kills(self) -> int:
-        return key_values(read(self.path / "memory.events")).get("oom_kill", 0)
+        return key_values(self._read("memory.events")).get("oom_kill", 0)
 
     def processes(self) -> list[int]:
         return processes_below(self.path)
@@ -161,6 +167,7 @@ class CgroupV2:
 
     def remove(self) -> None:
         self._close_events()
+        self._files.close()
         remove_tree(self.path)
 
     def _raise(self, room: int) -> None:
@@ -179,12 +186,15 @@ class CgroupV2:
         return key_values(os.pread(self._events, 4096, 0).decode()).get("high", 0)
 
     def _stands(self) -> bool:
-        return key_values(read(self.path / "cgroup.events")).get("frozen") == 1
+        return key_values(self._read("cgroup.events")).get("frozen") == 1
 
     def _close_events(self) -> None:
         if self._events >= 0:
             os.close(self._events)
         self._events = -1
 
+    def _read(self, file: str) -> str:
+        return self._files.read(self.path / file)
+
     def _write(self, file: str, text: str) -> None:
-        write(self.path / file, text)
+        self._files.write(self.path / file, text)

@@ -6,7 +6,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -102,7 +101,7 @@ def take_over(run: Path) -> InitHandle:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         _connect(connection, f"/proc/self/fd/{folder}/{records.SOCKET}")
-        peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        pid, _ = wire.peer(connection)
     except OSError as error:
         connection.close()
         raise Transient(
@@ -110,7 +109,7 @@ def take_over(run: Path) -> InitHandle:
         ) from None
     finally:
         os.close(folder)
-    return InitHandle(connection, int.from_bytes(peer[:4], sys.byteorder))
+    return InitHandle(connection, pid)
 
 
 def _connect(connection: socket.socket, path: str) -> None:

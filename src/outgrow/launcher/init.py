@@ -11,67 +11,24 @@ Standard library only, and little of it: there is one of these per job.
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
 import socket
-import sys
 import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-from outgrow import libc
 from outgrow.launcher import records, wire
-from outgrow.launcher.alarm import Alarm
 from outgrow.launcher.child import Start, engine_in_child, start_in_child, stop_engine
+from outgrow.launcher.watchdog import Watchdog
 
-HUNG_AFTER = 2.0
-"""Seconds without a word from outgrow, with the job frozen, after which it counts as hung."""
 ENGINE_GIVES_UP = 60.0
 """Seconds that an engine has to take its own way out; it takes milliseconds. After that it hangs,
 and is killed, which may cost the job its life: so late that only a dead disk explains it."""
 _ENGINE_BUSY = 75
 _CGROUP_EMPTIES = 2.0
 _EVERY_OTHER_PROCESS = -1
-
-
-def main() -> None:
-    """Read the plan from the descriptor named on the command line, and become the job's PID 1."""
-    with os.fdopen(int(sys.argv[1]), "rb") as file:
-        plan = json.loads(file.read())
-    to_outgrow = socket.socket(fileno=plan["socket"])
-    os.umask(0o077)
-    os.setsid()
-    try:
-        held = records.Lock(Path(plan["run"]) / records.LOCK)
-    except OSError as error:
-        wire.send(to_outgrow, event="failed", what="lock", errno=error.errno)
-        os._exit(1)
-    try:
-        libc.unshare(libc.CLONE_NEWPID | libc.CLONE_NEWNS)
-    except OSError as error:
-        wire.send(to_outgrow, event="failed", what="namespaces", errno=error.errno)
-        os._exit(1)
-    pid = os.fork()
-    if pid:
-        wire.send(to_outgrow, event="init", pid=pid)
-        os._exit(0)
-    try:
-        _own_mounts()
-        libc.set_process_name("outgrow-init")
-        Init(plan, to_outgrow, held).run()
-    except OSError as error:
-        wire.send(to_outgrow, event="failed", what=str(error), errno=error.errno)
-    finally:
-        os._exit(1)
-
-
-def _own_mounts() -> None:
-    """Later mounts of the host are still seen; the job's own stay inside."""
-    libc.mount(None, "/", None, libc.MS_REC | libc.MS_SLAVE)
-    flags = libc.MS_NOSUID | libc.MS_NODEV | libc.MS_NOEXEC
-    libc.mount("proc", "/proc", "proc", flags)
 
 
 class Init:
@@ -87,17 +44,7 @@ class Init:
         self._engine = 0
         self._engine_deadline: float | None = None
         self._restoring = plan["restore"] is not None
-        self._frozen: int | None = None
-        """Token of the freeze that outgrow told of, until it thaws."""
-        self._let_go: set[int] = set()
-        self._hung = False
-        self._heard = time.monotonic()
-        self._files: dict[str, int] = {}
-        self._undo: list[tuple[int, bytes]] = []
-        self._set_undo(plan["undo"]["writes"])
-        self._alarm = Alarm(plan["undo"]["alarm"], plan["undo"]["alarm_control"])
-        self._asked_at: float | None = None
-        """When outgrow was asked whether it is there, until it says something."""
+        self._watchdog = Watchdog(plan["undo"])
         self._early_end: int | None = None
         self._ended = False
         self._last_breath: float | None = None
@@ -107,11 +54,12 @@ class Init:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, lambda *_: None)
-        self._listener = self._listen()
+        self._listener = wire.listen(self._run, records.SOCKET)
         self._poll = select.epoll()
         for descriptor in (self._wake, self._listener.fileno(), to_outgrow.fileno()):
             self._poll.register(descriptor, select.EPOLLIN)
-        self._poll.register(self._alarm.descriptor, self._alarm.mask)
+        alarm = self._watchdog.alarm
+        self._poll.register(alarm.descriptor, alarm.mask)
 
     def run(self) -> None:
         """Start or restore the job, then serve until it has ended."""
@@ -131,9 +79,9 @@ class Init:
                     os.read(self._wake, 512)
                 elif descriptor == self._listener.fileno():
                     self._accept()
-                elif descriptor == self._alarm.descriptor:
-                    self._alarm.acknowledge()
-                    self._ask()
+                elif descriptor == self._watchdog.alarm.descriptor:
+                    if self._watchdog.must_ask():
+                        self._tell(event="are-you-there")
                 else:
                     self._listen_to_outgrow()
             self._reap()
@@ -187,8 +135,8 @@ class Init:
                 self._job_ended(early_end)
         else:
             self._tell(event="engine-ended", status=status)
-        if self._outgrow is None or self._hung:
-            self._give_back()
+        if self._outgrow is None or self._watchdog.gone:
+            self._watchdog.give_back()
 
     def _job_ended(self, status: int) -> None:
         if self._ended:
@@ -250,27 +198,17 @@ class Init:
 
     # -- outgrow
 
-    def _listen(self) -> socket.socket:
-        # Bound through /proc/self/fd, because a socket's path has at most 107 bytes.
-        folder = os.open(self._run, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        (self._run / records.SOCKET).unlink(missing_ok=True)
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
-        listener.bind(f"/proc/self/fd/{folder}/{records.SOCKET}")
-        listener.listen(4)
-        os.close(folder)
-        return listener
-
     def _accept(self) -> None:
         """Another outgrow takes the job over: only root, and only when the last one is gone."""
         try:
             connection, _ = self._listener.accept()
         except OSError:
             return
-        peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-        if self._outgrow is not None or int.from_bytes(peer[4:8], sys.byteorder) != 0:
+        if self._outgrow is not None or wire.peer(connection)[1] != 0:
             connection.close()
             return
         self._outgrow = connection
+        self._watchdog.heard()
         self._poll.register(connection.fileno(), select.EPOLLIN)
         if not self._restoring:
             self._tell(event="started", root=self._root)
@@ -285,7 +223,7 @@ class Init:
             self._outgrow = None
             self._outgrow_is_gone()
             return
-        self._heard, self._asked_at = time.monotonic(), None
+        self._watchdog.heard()
         for message in messages:
             try:
                 self._obey(message)
@@ -295,11 +233,11 @@ class Init:
     def _obey(self, message: dict[str, Any]) -> None:
         match message["op"]:
             case "undo":
-                self._set_undo(message["writes"])
+                self._watchdog.renew(message["writes"])
             case "frozen":
-                self._frozen, self._hung = message["token"], False
+                self._watchdog.frozen(message["token"])
             case "thawed":
-                self._frozen = None
+                self._watchdog.thawed()
             case "engine" if self._engine:
                 self._tell(event="engine-ended", status=_ENGINE_BUSY)
             case "engine":
@@ -322,7 +260,7 @@ class Init:
                 self._signal(number, group=False)
 
     def _release(self, token: int, checkpoint: int) -> None:
-        if self._ended or token in self._let_go or self._frozen != token:
+        if self._ended or not self._watchdog.stands_since(token):
             self._tell(event="refused", token=token)
             return
         record = records.ExitRecord(at=time.time(), released=checkpoint)
@@ -340,9 +278,9 @@ class Init:
             os.kill(_EVERY_OTHER_PROCESS, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        self._give_back()
+        self._watchdog.give_back()
 
-    # -- the watchdog
+    # -- deadlines
 
     def _patience(self) -> float:
         deadlines = [
@@ -355,9 +293,7 @@ class Init:
     def _hung_at(self) -> float | None:
         if self._outgrow is None or self._ended:
             return None
-        if self._frozen is not None:
-            return self._heard + HUNG_AFTER
-        return None if self._asked_at is None else self._asked_at + HUNG_AFTER
+        return self._watchdog.deadline()
 
     def _check_deadlines(self) -> None:
         now = time.monotonic()
@@ -367,27 +303,19 @@ class Init:
         if self._engine_deadline is not None and now >= self._engine_deadline:
             self._kill_engine()
 
-    def _ask(self) -> None:
-        """The job is held up at its limit: outgrow has heard that as well, if it is there."""
-        if self._outgrow is not None and self._asked_at is None:
-            self._asked_at = time.monotonic()
-            self._tell(event="are-you-there")
-
     def _outgrow_is_gone(self) -> None:
         """Let the job go, as if outgrow were not there. An engine at work holds the job's tasks by
         ptrace, and is told to give up; when it has, the job is given back once more."""
         if self._ended:
             return
-        self._hung, self._asked_at = True, None
-        if self._frozen is not None:
-            self._let_go.add(self._frozen)
-            self._tell(event="let-go", token=self._frozen)
-            self._frozen = None
+        token = self._watchdog.let_go()
+        if token is not None:
+            self._tell(event="let-go", token=token)
         try:
             records.write_ran_on(self._run, self._incarnation, time.time())
         except OSError:
             pass  # a full disk must not keep the job frozen
-        self._give_back()
+        self._watchdog.give_back()
         if self._engine and not self._restoring:
             self._stop_engine()
 
@@ -400,21 +328,6 @@ class Init:
         self._engine_deadline = None
         if self._engine:
             os.kill(self._engine, signal.SIGKILL)
-
-    def _give_back(self) -> None:
-        for descriptor, text in self._undo:
-            try:
-                os.write(descriptor, text)
-            except OSError:
-                continue  # EBUSY: usage is above the limit for now; the other writes still count
-
-    def _set_undo(self, writes: list[tuple[str, str]]) -> None:
-        # Opened before the job starts, and then kept: what it does to its own mounts later
-        # changes nothing.
-        for path, _ in writes:
-            if path not in self._files:
-                self._files[path] = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        self._undo = [(self._files[path], text.encode()) for path, text in writes]
 
     def _tell(self, **message: object) -> None:
         if self._outgrow is not None:

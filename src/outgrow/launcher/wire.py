@@ -3,10 +3,32 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import struct
+from pathlib import Path
 from typing import Any
 
 LARGEST = 1 << 17
+
+
+def listen(folder: Path, name: str) -> socket.socket:
+    """A listening socket of that name. Raises OSError."""
+    # Bound through /proc/self/fd, because a socket's path has at most 107 bytes.
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    (folder / name).unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+    listener.bind(f"/proc/self/fd/{descriptor}/{name}")
+    listener.listen(4)
+    os.close(descriptor)
+    return listener
+
+
+def peer(connection: socket.socket) -> tuple[int, int]:
+    """PID and user id of the process at the other end (unix(7), SO_PEERCRED). Raises OSError."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    pid, uid, _ = struct.unpack("3i", credentials)
+    return pid, uid
 
 
 def encode(**message: object) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outgrow.kernel import cgroup_v1, cgroup_v2
+from outgrow.kernel.files import Files
 
 from .trees import KernelWrites
 
@@ -13,6 +13,5 @@ from .trees import KernelWrites
 def writes(monkeypatch: pytest.MonkeyPatch) -> KernelWrites:
     """What the cgroup code writes from here on."""
     noted = KernelWrites()
-    monkeypatch.setattr(cgroup_v1, "write", noted)
-    monkeypatch.setattr(cgroup_v2, "write", noted)
+    monkeypatch.setattr(Files, "write", lambda _, path, text: noted(path, text))
     return noted

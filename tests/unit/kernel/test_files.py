@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from outgrow.kernel.files import key_values, processes_below, read, write
+from outgrow.kernel.files import Files, key_values, processes_below, read, write
 
 from .trees import TREES
 
@@ -67,3 +67,20 @@ def test_a_child_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
     (tmp_path / "whole").mkdir()
     (tmp_path / "whole/cgroup.procs").write_text("2\n")
     assert sorted(processes_below(tmp_path)) == [1, 2]
+
+
+def test_a_file_at_hand_is_read_and_written_through_what_was_opened(tmp_path: Path) -> None:
+    there, elsewhere = tmp_path / "state", tmp_path / "elsewhere"
+    there.write_text("THAWED\n")
+    files = Files()
+    files.keep_open(there)
+    files.keep_open(there)
+    there.rename(elsewhere)
+    assert files.read(there) == "THAWED"
+    files.write(there, "FROZEN")
+    assert elsewhere.read_text() == "FROZEN\n"
+    files.close()
+    with pytest.raises(FileNotFoundError):
+        files.read(there)
+    with pytest.raises(FileNotFoundError):
+        files.write(there, "THAWED")

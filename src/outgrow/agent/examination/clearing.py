@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from outgrow.kernel.cgroups import Hierarchies
+from outgrow.kernel.clearing import kill_and_remove
 from outgrow.ports import Cgroup
 
 _PREFIX = "trying-"
-_PATIENCE = 5.0
 
 
 @contextmanager
@@ -23,13 +22,13 @@ def cgroup_for_trying(hierarchies: Hierarchies) -> Iterator[Cgroup]:
     killed."""
     above = [path for path in hierarchies.family() if not path.exists()]
     for name in _left_behind(hierarchies):
-        _remove(hierarchies.cgroup(name))
+        kill_and_remove(hierarchies.cgroup(name))
     cgroup = hierarchies.cgroup(f"{_PREFIX}{os.getpid()}")
     try:
         yield cgroup
     finally:
         with _undisturbed():
-            _remove(cgroup)
+            kill_and_remove(cgroup)
             for path in above:
                 _remove_empty(path)
 
@@ -52,39 +51,6 @@ def _undisturbed() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _remove(cgroup: Cgroup) -> None:
-    """Kill what is in it, and remove it. Raises OSError when something in it would not die."""
-    end = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            # In this order: a task at the limit of v1's backstop dies of our signal, and not of
-            # the OOM killer, which would say so in the kernel's log.
-            for pid in cgroup.processes():
-                _kill(pid)
-            _thaw(cgroup)
-            cgroup.remove()
-        except OSError:  # EBUSY: its last process is just going
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.005)
-        else:
-            return
-
-
-def _thaw(cgroup: Cgroup) -> None:
-    try:
-        cgroup.thaw()
-    except FileNotFoundError:
-        pass  # it was not made, or PID 1 of the trial has removed it
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def _remove_empty(path: Path) -> None:
