@@ -18,8 +18,8 @@ def copy_tree(name: str, to: Path) -> Path:
 
 class KernelWrites:
     """In place of `Files.write` of outgrow.kernel.files: each write is noted and becomes the whole
-    content of the file, as the kernel's files have it. `refuse` names writes that fail, with their errno;
-    `after` what else the kernel does on a write."""
+    content of the file, as the kernel's files have it. `refuse` names writes that fail, with their
+    errno; `after` what else the kernel does on a write."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, str]] = []
