@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from outgrow.core.files import FileState
 from outgrow.core.fingerprint import Fingerprint
 from outgrow.core.job import Checkpoint, Incarnation, Job, SaveRecord
 from outgrow.core.sample import MemoryReading, Sample
@@ -216,6 +217,8 @@ class Description:
     """Every PID of the job in its own namespace."""
     fingerprint: Fingerprint
     streams: tuple[StreamKey, ...] = ()
+    files: tuple[FileState, ...] = ()
+    """Those that the job was writing; their copies are beside the images."""
 
 
 class Store(Protocol):

@@ -40,6 +40,10 @@ class _Ended:
     incarnation: int
 
 
+class _SaveIsDue:
+    """The job's own interval is over."""
+
+
 class Keeper:
     """See the module. `say` shows a line to whoever watches the job."""
 
@@ -111,6 +115,7 @@ class Keeper:
 
     async def keep(self) -> Outcome:
         """Until the job has ended, or is kept on disk."""
+        self._plan_a_save()
         while True:
             item = await self._next()
             outcome: Outcome | None = None
@@ -119,6 +124,8 @@ class Keeper:
                     outcome = await self._ended()
                 case _Crossed(number, stopped) if self._stands_since(number):
                     outcome = await self._at_the_limit(stopped)
+                case _SaveIsDue():
+                    await self._save_at_its_interval()
                 case Request():
                     outcome = await self._serve(item)
             if outcome is not None:
@@ -135,6 +142,30 @@ class Keeper:
             self._busy = ""
             if self._custody.live is not before:
                 self._expect_end()
+
+    async def _save_at_its_interval(self) -> None:
+        live = self._custody.live
+        if live is None or not live.alive:
+            return
+        self._busy = "it is being saved"
+        try:
+            record = self._chronicle.begin_save("interval", self._custody.freeze())
+            saved = await self._moves.save(record)
+            self._moves.keep_running(saved)
+        except OutgrowError as error:
+            self._custody.say(f"{self.job.name} was not saved: {error}", trouble=True)
+            if live.alive and self._custody.job.state is not State.RUNNING:
+                self._custody.run_on(str(error))
+        except Exception as error:  # whatever it is, the job comes first
+            self._fail_open(error)
+        finally:
+            self._busy = ""
+            self._plan_a_save()
+
+    def _plan_a_save(self) -> None:
+        """So long after the last one ended: a job never does nothing but being saved."""
+        if self.job.saving.every is not None:
+            self._custody.loop.later(self.job.saving.every, lambda: self._post(_SaveIsDue()))
 
     def _fail_open(self, error: Exception) -> Outcome | None:
         """Something that nobody expected: the job runs on under the kernel's rule, or stays on

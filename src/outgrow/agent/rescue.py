@@ -15,6 +15,7 @@ from outgrow.agent import faults
 from outgrow.agent.host import Host
 from outgrow.agent.incarnation import LiveIncarnation
 from outgrow.agent.loop import Future, Loop
+from outgrow.agent.written import capture
 from outgrow.core.errors import CannotSave, OutgrowError, Transient
 from outgrow.core.job import Checkpoint, Incarnation, Job, SaveRecord
 from outgrow.core.sizing import NO_LIMIT
@@ -77,6 +78,7 @@ class Rescue:
             await dump
             dumped = self._host.clock.monotonic()
             self.step("dumped")
+            description = await self._with_files(live, description, draft)
             self._check_still_frozen(live)
             self.step("committing")
             checkpoint = await self._loop.in_thread(
@@ -213,6 +215,19 @@ class Rescue:
             host_pids=live.cgroup.processes(),
             timeout=_DUMP_TIMEOUT,
         )
+
+    async def _with_files(
+        self, live: LiveIncarnation, description: Description, draft: Draft
+    ) -> Description:
+        pids = live.cgroup.processes()
+        streams = [stream.path for stream in description.streams if stream.path]
+        most = self._job.saving.copy_files
+        files, too_large = await self._loop.in_thread(
+            lambda: capture(pids, streams, draft.images, most)
+        )
+        if too_large:
+            self._host.journal.event(self._job.id, "files-not-copied", paths=too_large)
+        return replace(description, files=files)
 
     def _describe(self, live: LiveIncarnation, draft: Draft, own: int) -> Description:
         pids: set[int] = set()

@@ -9,6 +9,7 @@ from outgrow.agent.host import Host
 from outgrow.agent.requests import Outcome, Say
 from outgrow.agent.session import Session
 from outgrow.agent.truth import Truth, find_truth, keep_alone
+from outgrow.agent.written import put_back
 from outgrow.core.errors import Busy, NotFound, Usage
 from outgrow.core.fingerprint import misfits
 from outgrow.core.job import Incarnation, Job
@@ -46,9 +47,12 @@ def resume(host: Host, job: Job, last: Incarnation | None, memory: int | None, s
         return session.keep(session.attach(last, init))
     if truth.checkpoint is None:
         raise NotFound(f"job {job.id} is lost and has no checkpoint", remedy="start it anew")
-    description, _ = host.store.open(job.id, truth.checkpoint, verify=False)
+    # Every byte is checked before anything of it is written over what is there.
+    description, images = host.store.open(job.id, truth.checkpoint, verify=not truth.certain)
     limit = memory or last.limit
     _check_fit(host, job, description, limit)
+    for aside in put_back(description, images, ran_on=not truth.certain):
+        say(f"kept aside what {job.name} wrote after that: {aside}")
     job = replace(job, state=truth.state)
     session = Session(host, job, streams_for(description.streams), say, lock)
     lost = _work_lost(host, job, last, truth, description)

@@ -23,7 +23,7 @@ from outgrow.agent.signals import SignalRelay
 from outgrow.agent.truth import keep_alone
 from outgrow.core.errors import OutgrowError
 from outgrow.core.job import ID_ALPHABET, ID_LENGTH, Incarnation, Job
-from outgrow.core.policy import LimitPolicy
+from outgrow.core.policy import LimitPolicy, SavePolicy
 from outgrow.core.units import format_size
 from outgrow.kernel import cgroups
 from outgrow.launcher import records
@@ -41,6 +41,7 @@ class Submission:
     command: tuple[str, ...]
     name: str
     policy: LimitPolicy
+    saving: SavePolicy
     uid: int
     gid: int
     groups: tuple[int, ...]
@@ -66,6 +67,7 @@ def run(host: Host, submission: Submission, say: Say) -> Outcome:
         command=submission.command,
         directory=submission.directory,
         policy=submission.policy,
+        saving=submission.saving,
         created=time.time(),
         labels=submission.labels,
     )

@@ -18,7 +18,7 @@ from outgrow.cli.options import Parsed, state_dir_option
 from outgrow.cli.text import printable
 from outgrow.core.errors import Unsupported, Usage
 from outgrow.core.job import check_name, parse_label
-from outgrow.core.policy import LimitPolicy, parse_on_limit
+from outgrow.core.policy import LimitPolicy, SavePolicy, parse_on_limit
 from outgrow.core.sizing import (
     DEFAULT_BAND,
     DEFAULT_NEXT_SIZE,
@@ -78,6 +78,18 @@ MESSAGES = click.option(
     show_default=True,
     help="How long the job may use its band after a warning.",
 )
+@click.option(
+    "--save-every",
+    type=Parsed("DURATION", parse_duration),
+    help="Also save it so long after each save, while it runs [default: never].",
+)
+@click.option(
+    "--copy-files",
+    type=SIZE,
+    default=format_option(SavePolicy.copy_files),
+    show_default=True,
+    help="Copy files that it rewrites in place with each save, up to so much in all.",
+)
 @click.option("--name", help="A name for the job [default: the command's].")
 @click.option("--label", "labels", multiple=True, metavar="K=V", help="A label; repeatable.")
 @click.option("--user", metavar="USER", help="Run it as this user.")
@@ -92,6 +104,8 @@ def command(
     on_limit: tuple[object, ...],
     warn_signal: str,
     warn_grace: float,
+    save_every: float | None,
+    copy_files: int,
     name: str | None,
     labels: tuple[str, ...],
     user: str | None,
@@ -117,7 +131,8 @@ def command(
         warn_signal=signal_number(warn_signal),
         warn_grace=warn_grace,
     )
-    submission = _submission(command, name, labels, user, policy)
+    saving = SavePolicy(every=save_every, copy_files=copy_files)
+    submission = _submission(command, name, labels, user, policy, saving)
     return keep(state_dir, messages, lambda host, say: session.run(host, submission, say))
 
 
@@ -171,6 +186,7 @@ def _submission(
     labels: tuple[str, ...],
     user: str | None,
     policy: LimitPolicy,
+    saving: SavePolicy,
 ) -> session.Submission:
     if not command[0]:
         raise Usage("the command is empty", remedy="write it after --")
@@ -185,6 +201,7 @@ def _submission(
         command=command,
         name=check_name(name) if name is not None else _name_of(command[0]),
         policy=policy,
+        saving=saving,
         uid=uid,
         gid=gid,
         groups=groups,

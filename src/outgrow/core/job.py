@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from outgrow.core.errors import Usage
 from outgrow.core.lifecycle import State
-from outgrow.core.policy import LimitPolicy
+from outgrow.core.policy import LimitPolicy, SavePolicy
 
 ID_ALPHABET = "abcdefghjkmnpqrstvwxyz23456789"
 """No letter that is taken for another, so that an id can be read aloud."""
@@ -58,6 +58,7 @@ class Job:
     directory: str
     policy: LimitPolicy
     created: float
+    saving: SavePolicy = field(default_factory=SavePolicy)
     labels: dict[str, str] = field(default_factory=dict)
     state: State = State.STARTING
     exit_status: int | None = None

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from outgrow.core.errors import Usage
 from outgrow.core.sizing import DEFAULT_BAND, DEFAULT_NEXT_SIZE, NextSize, band_for
-from outgrow.core.units import MIB, format_size
+from outgrow.core.units import GIB, MIB, format_size
 
 
 class Action(StrEnum):
@@ -26,6 +26,10 @@ class Action(StrEnum):
 SMALLEST_LIMIT = 16 * MIB
 """Below this there is no room for the few MiB that starting a program, or bringing it back, takes
 inside its cgroup."""
+
+
+SHORTEST_INTERVAL = 0.1
+"""Seconds; a small job's save takes about as long."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,25 @@ class LimitPolicy:
     def guarded(self) -> bool:
         """Whether anything is to be done before the kernel's own rule."""
         return self.on_limit[0] is not Action.LEAVE
+
+
+@dataclass(frozen=True)
+class SavePolicy:
+    """When a job is saved without need, and what of its files is saved with it.
+
+    `every` in seconds, None for never. `copy_files` in bytes: files that it rewrites in place are
+    copied up to so much in all, so that it can go back to a checkpoint together with them.
+    """
+
+    every: float | None = None
+    copy_files: int = GIB
+
+    def __post_init__(self) -> None:
+        if self.every is not None and self.every < SHORTEST_INTERVAL:
+            raise Usage(
+                "--save-every is too often to get any work done between",
+                remedy=f"give at least {SHORTEST_INTERVAL:g}s",
+            )
 
 
 def parse_on_limit(text: str) -> tuple[Action, ...]:

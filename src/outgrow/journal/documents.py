@@ -13,7 +13,7 @@ from typing import Any
 
 from outgrow.core.job import Checkpoint, Incarnation, Job, SaveRecord
 from outgrow.core.lifecycle import State
-from outgrow.core.policy import Action, LimitPolicy
+from outgrow.core.policy import Action, LimitPolicy, SavePolicy
 from outgrow.core.sizing import NextSize
 
 
@@ -30,6 +30,7 @@ def decode_job(text: str) -> Job:
     policy["next_size"] = NextSize(Fraction(rule["factor"]), rule["plus"])
     policy["on_limit"] = tuple(Action(word) for word in policy["on_limit"])
     data["policy"] = LimitPolicy(**policy)
+    data["saving"] = SavePolicy(**data["saving"])
     data["state"] = State(data["state"])
     data["command"] = tuple(data["command"])
     return Job(**data)

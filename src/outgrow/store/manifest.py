@@ -9,6 +9,7 @@ import msgspec.structs
 from blake3 import blake3
 
 from outgrow.core.errors import Damaged
+from outgrow.core.files import FileState
 from outgrow.core.fingerprint import Fingerprint
 from outgrow.ports import Description, StreamKey
 
@@ -33,6 +34,22 @@ class StreamEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     offset: int
 
 
+class WrittenEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One file that the job was writing: see core.files.FileState."""
+
+    path: str
+    device: int
+    inode: int
+    size: int
+    modified: int
+    mode: int
+    grows: bool
+    mapped: bool
+    stream: bool
+    absent: bool
+    copy: str
+
+
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The document. `created` in seconds since the epoch, sizes in bytes."""
 
@@ -51,6 +68,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     engine: str
     cpu_features: list[str]
     streams: list[StreamEntry]
+    written: list[WrittenEntry]
     files: list[FileEntry]
     blake3: str
     """Of the document itself, with this field empty: what the rest says is what was written."""
@@ -80,6 +98,7 @@ def encode(description: Description, files: list[FileEntry]) -> bytes:
         engine=fingerprint.engine,
         cpu_features=sorted(fingerprint.cpu_features),
         streams=[StreamEntry(**asdict(stream)) for stream in description.streams],
+        written=[WrittenEntry(**asdict(state)) for state in description.files],
         files=sorted(files, key=lambda entry: entry.name),
         blake3="",
     )
@@ -98,9 +117,10 @@ def decode(data: bytes) -> Manifest:
             f"the checkpoint has format {manifest.format}, this outgrow reads {FORMAT}",
             remedy="use the outgrow that wrote it, or a newer one",
         )
-    for entry in manifest.files:
-        if "/" in entry.name or entry.name in ("", ".", "..") or "\0" in entry.name:
-            raise Damaged(f"the checkpoint names a file outside of itself: {entry.name!r}")
+    copies = [written.copy for written in manifest.written if written.copy]
+    for name in (*(entry.name for entry in manifest.files), *copies):
+        if "/" in name or name in ("", ".", "..") or "\0" in name:
+            raise Damaged(f"the checkpoint names a file outside of itself: {name!r}")
     return manifest
 
 
@@ -132,4 +152,5 @@ def describe(manifest: Manifest) -> Description:
             frozenset(manifest.cpu_features),
         ),
         streams=tuple(StreamKey(**msgspec.structs.asdict(entry)) for entry in manifest.streams),
+        files=tuple(FileState(**msgspec.structs.asdict(entry)) for entry in manifest.written),
     )

@@ -1,0 +1,88 @@
+"""The files that a job writes: what they were at a checkpoint, and what to do when it goes back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True)
+class FileState:
+    """A regular file that a job had open for writing when it was saved; `size` in bytes,
+    `modified` in nanoseconds since the epoch."""
+
+    path: str
+    device: int
+    inode: int
+    size: int
+    modified: int
+    mode: int
+    """Permissions (chmod(2))."""
+
+    grows: bool
+    """Whether it is only ever appended to: all who write to it stand at its end."""
+
+    mapped: bool = False
+    """Whether it is mapped: a store to memory then changes it, and `modified` need not tell."""
+
+    stream: bool = False
+    """A standard stream of the job, which others may write to as well."""
+
+    absent: bool = False
+    """Whether there was none, and one would mean something to the job: the journal of a database,
+    from which it would recover what never happened."""
+
+    copy: str = ""
+    """Name of its copy in the checkpoint; empty where there is none."""
+
+
+@dataclass(frozen=True)
+class FileNow:
+    """What is at the path of a FileState now."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+
+
+class Change(Enum):
+    """What a file needs before its job comes back."""
+
+    NOTHING = "nothing"
+    CUT = "cut"
+    """Bytes were appended: they are kept aside, and cut off."""
+    FILL = "fill"
+    """It was rewritten: its content comes back from the copy."""
+    CREATE = "create"
+    """It is gone, or another took its place: it is made anew from the copy."""
+    ASIDE = "aside"
+    """It was not there: it is renamed."""
+    REFUSE = "refuse"
+    """It cannot be what it was: the job does not come back until somebody has looked at it."""
+
+
+def needed_change(then: FileState, now: FileNow | None, *, ran_on: bool) -> tuple[Change, str]:
+    """What `then` needs, and why. `ran_on`: the job ran after the checkpoint, so that changes are
+    its own; otherwise they are somebody else's, and nothing of theirs is overwritten."""
+    if then.absent:
+        return (Change.ASIDE if ran_on and now is not None else Change.NOTHING), ""
+    if then.stream and not ran_on:
+        return Change.NOTHING, ""  # where the job left it, or after what others wrote since
+    if now is None or (now.device, now.inode) != (then.device, then.inode):
+        what = "is missing" if now is None else "is another file now"
+        if ran_on and then.copy:
+            return Change.CREATE, what
+        return Change.REFUSE, what
+    untouched = now.size == then.size and (now.modified == then.modified or then.grows)
+    if untouched and not (ran_on and then.mapped):
+        return Change.NOTHING, ""
+    if not ran_on:
+        return Change.REFUSE, "was changed by somebody else since the job was saved"
+    if then.grows and now.size > then.size:
+        return Change.CUT, ""
+    if then.copy:
+        return Change.FILL, ""
+    if then.grows:
+        return Change.REFUSE, f"is shorter than it was ({now.size} bytes instead of {then.size})"
+    return Change.REFUSE, "was rewritten since, and was too large to be copied"

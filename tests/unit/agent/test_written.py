@@ -1,0 +1,153 @@
+"""Files are copied with a checkpoint, and made again what they were."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from outgrow.agent.written import capture, put_back
+from outgrow.core.errors import CannotSave, Damaged
+from outgrow.core.files import FileState
+from outgrow.core.units import MIB
+from outgrow.ports import Draft
+from tests.contract.values import describe
+
+
+class Written:
+    """A folder with files that this process has open, and the images of a checkpoint."""
+
+    def __init__(self, path: Path) -> None:
+        self.folder, self.images = path / "files", path / "images"
+        self.folder.mkdir()
+        self.images.mkdir()
+        self.log = (self.folder / "log").open("ab", buffering=0)
+        self.data = (self.folder / "data").open("w+b", buffering=0)
+        self.log.write(b"line\n")
+        self.data.write(b"0123456789" * 1000)
+        self.states: dict[str, FileState] = {}
+
+    def capture(self, most: int = MIB) -> tuple[str, ...]:
+        states, too_large = capture([os.getpid()], [], self.images, most)
+        ours = [state for state in states if Path(state.path).parent == self.folder]
+        self.states = {Path(state.path).name: state for state in ours}
+        return tuple(path for path in too_large if Path(path).parent == self.folder)
+
+    def put_back(self, *, ran_on: bool = True) -> list[str]:
+        files = tuple(self.states.values())
+        description = describe(Draft("abcdefgh", 1, self.images), owner=os.getuid(), files=files)
+        return put_back(description, self.images, ran_on=ran_on)
+
+    def close(self) -> None:
+        self.log.close()
+        self.data.close()
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Iterator[Written]:
+    files = Written(tmp_path)
+    yield files
+    files.close()
+
+
+def test_what_grows_is_not_copied_and_what_is_rewritten_is(written: Written) -> None:
+    assert written.capture() == ()
+    log, data = written.states["log"], written.states["data"]
+    assert (log.grows, log.copy, log.size) == (True, "", 5)
+    assert not data.grows
+    assert (written.images / data.copy).read_bytes() == b"0123456789" * 1000
+
+
+def test_what_is_too_large_is_named(written: Written) -> None:
+    assert written.capture(most=9999) == (f"{written.folder}/data",)
+    assert written.states["data"].copy == ""
+
+
+def test_a_copy_that_cannot_be_written_is_an_error_that_names_the_file(written: Written) -> None:
+    written.images.rmdir()
+    with pytest.raises(CannotSave, match=r"data.*could not be copied"):
+        written.capture()
+
+
+def test_what_was_appended_is_cut_off_and_kept(written: Written) -> None:
+    written.capture()
+    before = (written.folder / "log").stat()
+    written.log.write(b"later\n")
+    aside = written.put_back()
+    assert aside == [f"{written.folder}/log.outgrow-tail-1"]
+    assert Path(aside[0]).read_bytes() == b"later\n"
+    after = (written.folder / "log").stat()
+    assert (after.st_ino, after.st_size, after.st_mtime_ns) == (
+        before.st_ino,
+        5,
+        before.st_mtime_ns,
+    )
+    assert written.put_back() == []
+    written.log.write(b"again\n")
+    assert written.put_back() == [f"{written.folder}/log.outgrow-tail-2"]
+
+
+def test_what_was_rewritten_is_filled_from_its_copy_and_stays_the_same_file(
+    written: Written,
+) -> None:
+    written.capture()
+    before = (written.folder / "data").stat()
+    written.data.seek(5000)
+    written.data.write(b"x" * 100)
+    written.data.truncate(6000)
+    assert written.put_back() == []
+    assert (written.folder / "data").read_bytes() == b"0123456789" * 1000
+    after = (written.folder / "data").stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_what_is_gone_is_made_again(written: Written) -> None:
+    written.capture()
+    (written.folder / "data").chmod(0o640)
+    written.states["data"] = replace(written.states["data"], mode=0o640)
+    (written.folder / "data").unlink()
+    assert written.put_back() == []
+    assert (written.folder / "data").read_bytes() == b"0123456789" * 1000
+    assert (written.folder / "data").stat().st_mode & 0o777 == 0o640
+
+
+def test_nothing_is_changed_when_one_of_them_cannot_be_what_it_was(written: Written) -> None:
+    written.capture(most=0)
+    written.data.write(b"more")
+    written.log.write(b"later\n")
+    with pytest.raises(Damaged, match=r"data.*too large to be copied") as caught:
+        written.put_back()
+    assert "checkpoint is kept" in caught.value.preserved
+    assert (written.folder / "log").read_bytes() == b"line\nlater\n"
+
+
+def test_what_others_changed_is_theirs(written: Written) -> None:
+    written.capture()
+    written.log.write(b"theirs\n")
+    with pytest.raises(Damaged, match=r"log.*changed by somebody else"):
+        written.put_back(ran_on=False)
+    assert (written.folder / "log").read_bytes() == b"line\ntheirs\n"
+
+
+def test_a_file_that_became_another_meanwhile_is_left_alone(written: Written) -> None:
+    written.capture()
+    written.log.write(b"later\n")
+    state = written.states["log"]
+    written.states["log"] = replace(state, inode=state.inode + 1)
+    with pytest.raises(Damaged, match="another file"):
+        written.put_back()
+    assert (written.folder / "log").read_bytes() == b"line\nlater\n"
+
+
+def test_a_database_without_a_journal_has_none_afterwards(written: Written) -> None:
+    with (written.folder / "base").open("w+b", buffering=0) as base:
+        base.write(b"SQLite format 3\0" + bytes(100))
+        written.capture()
+    assert written.states["base-journal"].absent
+    journal = written.folder / "base-journal"
+    journal.write_bytes(b"hot")
+    assert written.put_back() == [f"{journal}.outgrow-aside-1"]
+    assert not journal.exists()
