@@ -195,7 +195,7 @@ print(sent == got)
 
 
 def test_a_job_that_cannot_be_saved_runs_on_and_the_reason_is_named(outgrow: Outgrow) -> None:
-    """An open device that CRIU does not know."""
+    """An open device that no engine can save."""
     program = """
 import os, sys
 device = os.open("/dev/fuse", os.O_RDWR)
@@ -211,7 +211,7 @@ print("went on")
         outgrow.wait_for("j", "running")
         done = outgrow("save", "j")
         assert done.returncode == 13
-        assert "CRIU" in done.stderr
+        assert "FUSE" in done.stderr
         out, _ = process.communicate(b"go\n", timeout=60)
     assert (out, process.returncode) == (b"went on\n", 0)
     assert list(Path(outgrow.state, "store").rglob("*.partial")) == []

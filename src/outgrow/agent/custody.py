@@ -13,6 +13,7 @@ from outgrow.agent.guard import FREEZE_TIMEOUT, Guard, Stopped
 from outgrow.agent.host import Host
 from outgrow.agent.incarnation import LiveIncarnation
 from outgrow.agent.loop import Loop
+from outgrow.agent.preflight import Preflight
 from outgrow.agent.requests import Say
 from outgrow.agent.rescue import Rescue
 from outgrow.agent.sampler import Sampler
@@ -20,6 +21,7 @@ from outgrow.agent.signals import TO_THE_GROUP
 from outgrow.core.errors import CannotSave
 from outgrow.core.job import Incarnation, Job
 from outgrow.core.lifecycle import State
+from outgrow.core.obstacles import Obstacle
 from outgrow.core.sizing import NO_LIMIT
 from outgrow.launcher.streams import Streams
 from outgrow.ports import Cgroup
@@ -47,6 +49,7 @@ class Custody:
         self.rescue = Rescue(host, loop, job)
         self.guard = Guard(loop, on_growth)
         self.sampler = Sampler(host, loop, job.id)
+        self.preflight = Preflight(loop, self._pids, self._cannot_be_saved)
         self._signals: list[int] = []
 
     @property
@@ -71,6 +74,7 @@ class Custody:
         self.chronicle.begin(incarnation)
         self.chronicle.to(State.RUNNING)
         self.sampler.follow(live.cgroup, live.number)
+        self.preflight.begin()
         self.arm()
         live.renew_undo()  # without what it was given to come back
         self._deliver_what_waited()
@@ -161,6 +165,7 @@ class Custody:
         """The incarnation has ended, or is about to be released."""
         self.guard.disarm_events()
         self.sampler.stop()
+        self.preflight.stop()
 
     def delete_checkpoints(self, before: int | None) -> None:
         """Those before number `before`, or all. Blocking."""
@@ -168,6 +173,17 @@ class Custody:
             if before is None or number < before:
                 self.host.store.delete(self.job.id, number)
                 self.chronicle.event("checkpoint-deleted", number=number)
+
+    def _pids(self) -> list[int]:
+        return self.the_living().cgroup.processes()
+
+    def _cannot_be_saved(self, obstacle: Obstacle) -> None:
+        self.chronicle.event("obstacle", pid=obstacle.pid, what=obstacle.what)
+        self.say(
+            f"{self.job.name} cannot be saved now: {obstacle};"
+            f" at its limit only the rest of --on-limit is left. To mend it: {obstacle.remedy}",
+            trouble=True,
+        )
 
     def _deliver_what_waited(self) -> None:
         waiting, self._signals = self._signals, []

@@ -34,6 +34,7 @@ class Moves:
         self._chronicle = custody.chronicle
         self._interrupted = interrupted
         self._told_to_stop = False
+        self._told_not_copied: set[str] = set()
 
     def take_signal(self, number: int) -> bool:
         """Whether the signal was meant for the waiting, and not for the job."""
@@ -53,6 +54,13 @@ class Moves:
             self._chronicle.back_to(State.FROZEN)
             raise
         self._chronicle.to(State.SAVED)
+        for path in set(saved.not_copied) - self._told_not_copied:
+            self._told_not_copied.add(path)
+            self._custody.say(
+                f"{path!r}, which {self._custody.job.name} rewrites, is too large for --copy-files:"
+                " once it has changed, the job cannot go back to this save",
+                trouble=True,
+            )
         return saved
 
     def keep_running(self, saved: Saved) -> None:

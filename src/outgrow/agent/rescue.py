@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from outgrow.agent import faults
+from outgrow.agent import faults, preflight
 from outgrow.agent.host import Host
 from outgrow.agent.incarnation import LiveIncarnation
 from outgrow.agent.loop import Future, Loop
@@ -40,6 +40,8 @@ class Saved:
 
     checkpoint: Checkpoint
     record: SaveRecord
+    not_copied: tuple[str, ...] = ()
+    """Files that the job rewrites, and that were too large to be copied."""
 
 
 class Rescue:
@@ -59,6 +61,7 @@ class Rescue:
         """Dump and commit a job that stands frozen. Raises OutgrowError when that came to nothing:
         no draft is left then, and the caller thaws."""
         started = self._host.clock.monotonic()
+        preflight.check(live.cgroup.processes())
         reading = live.cgroup.reading()
         needed = reading.own + _IMAGE_OVERHEAD
         if self._host.store.room() < needed:
@@ -78,7 +81,7 @@ class Rescue:
             await dump
             dumped = self._host.clock.monotonic()
             self.step("dumped")
-            description = await self._with_files(live, description, draft)
+            description, not_copied = await self._with_files(live, description, draft)
             self._check_still_frozen(live)
             self.step("committing")
             checkpoint = await self._loop.in_thread(
@@ -100,6 +103,7 @@ class Rescue:
                 size=checkpoint.size,
                 usage_before=reading.usage,
             ),
+            not_copied,
         )
 
     async def release(self, live: LiveIncarnation, saved: Saved) -> SaveRecord:
@@ -218,16 +222,16 @@ class Rescue:
 
     async def _with_files(
         self, live: LiveIncarnation, description: Description, draft: Draft
-    ) -> Description:
+    ) -> tuple[Description, tuple[str, ...]]:
         pids = live.cgroup.processes()
         streams = [stream.path for stream in description.streams if stream.path]
         most = self._job.saving.copy_files
-        files, too_large = await self._loop.in_thread(
+        files, not_copied = await self._loop.in_thread(
             lambda: capture(pids, streams, draft.images, most)
         )
-        if too_large:
-            self._host.journal.event(self._job.id, "files-not-copied", paths=too_large)
-        return replace(description, files=files)
+        if not_copied:
+            self._host.journal.event(self._job.id, "files-not-copied", paths=not_copied)
+        return replace(description, files=files), not_copied
 
     def _describe(self, live: LiveIncarnation, draft: Draft, own: int) -> Description:
         pids: set[int] = set()

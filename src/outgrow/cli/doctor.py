@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from types import FrameType
 
 import click
@@ -13,9 +14,12 @@ from outgrow import libc
 from outgrow.agent.examination.examine import examine
 from outgrow.agent.examination.findings import Finding, Status, lacking, main_job_runs
 from outgrow.agent.host import state_dir as find_state_dir
+from outgrow.cli.jobs import Jobs
 from outgrow.cli.options import json_option, state_dir_option
 from outgrow.cli.text import write_json
-from outgrow.core.errors import Unsupported
+from outgrow.core.errors import CannotSave, Unsupported
+from outgrow.kernel.cgroups import open_cgroup
+from outgrow.kernel.obstacles import find_obstacles
 
 SCHEMA = 1
 CANNOT = Unsupported.exit_status
@@ -25,16 +29,20 @@ _PLAIN_MARKS = {Status.OK: "+", Status.MISSING: "x", Status.DEGRADED: "~"}
 
 
 @click.command("doctor")
+@click.option("--job", metavar="JOB", help="What keeps this job from being saved, instead.")
 @json_option
 @state_dir_option
-def command(as_json: bool, state_dir: str | None) -> int:
+def command(job: str | None, as_json: bool, state_dir: str | None) -> int:
     """Find out what this host can do, by trying it.
 
     Small processes are limited, stopped, saved and resumed; nothing of them is left. Each thing
     that is missing is told with its remedy and with what works without it.
 
-    Exit status: 0 when a job can be guarded, saved and resumed here, else 14.
+    Exit status: 0 when a job can be guarded, saved and resumed here, else 14. With --job: 13 when
+    something in it cannot be saved.
     """
+    if job is not None:
+        return _examine_job(job, as_json, state_dir)
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGHUP, _leave)
     libc.become_subreaper()
@@ -53,6 +61,24 @@ def command(as_json: bool, state_dir: str | None) -> int:
         for line in lines(findings, encoding):
             click.echo(line)
     return 0 if runs else CANNOT
+
+
+def _examine_job(text: str, as_json: bool, state_dir: str | None) -> int:
+    view = Jobs(state_dir).find(text)
+    paths = view.last.cgroups if view.last is not None else ()
+    pids = open_cgroup(paths).processes() if paths else []
+    obstacles = find_obstacles(pids)
+    if as_json:
+        found = [asdict(obstacle) for obstacle in obstacles]
+        write_json({"schema": SCHEMA, "job": view.job.id, "obstacles": found})
+    elif not pids:
+        click.echo(f"{view.job.name} has no process now: {view.state}.")
+    elif not obstacles:
+        click.echo(f"Nothing is known that keeps {view.job.name} from being saved.")
+    for obstacle in () if as_json else obstacles:
+        click.echo(f"{view.job.name} cannot be saved: {obstacle}")
+        click.echo(f"  remedy: {obstacle.remedy}")
+    return CannotSave.exit_status if obstacles else 0
 
 
 def lines(findings: Sequence[Finding], encoding: str) -> list[str]:

@@ -1,0 +1,61 @@
+"""What no engine can write down, by what a descriptor is."""
+
+from __future__ import annotations
+
+import stat
+
+import pytest
+
+from outgrow.core.obstacles import Held, Obstacle, obstacle_in
+
+ANONYMOUS, CHARACTER, SOCKET = 0o600, stat.S_IFCHR | 0o666, stat.S_IFSOCK | 0o777
+
+
+@pytest.mark.parametrize(
+    ("held", "word"),
+    [
+        pytest.param(Held("anon_inode:[io_uring]", ANONYMOUS), "io_uring", id="io_uring"),
+        pytest.param(Held("anon_inode:[perf_event]", ANONYMOUS), "counter", id="perf"),
+        pytest.param(Held("anon_inode:[userfaultfd]", ANONYMOUS), "userfaultfd", id="uffd"),
+        pytest.param(Held("anon_inode:kvm-vm", ANONYMOUS), "KVM", id="kvm"),
+        pytest.param(Held("/dev/nvidia0", CHARACTER, (195, 0)), "NVIDIA", id="a GPU"),
+        pytest.param(Held("/dev/infiniband/uverbs0", CHARACTER, (231, 192)), "RDMA", id="RDMA"),
+        pytest.param(Held("/dev/fuse", CHARACTER, (10, 229)), "FUSE", id="FUSE"),
+        pytest.param(Held("/dev/vdb", stat.S_IFBLK | 0o660, (254, 16)), "/dev/vdb", id="a disk"),
+        pytest.param(Held("socket:[5]", SOCKET, family=40), "VSOCK", id="vsock"),
+        pytest.param(Held("socket:[5]", SOCKET, family=2, protocol=262), "multipath", id="mptcp"),
+        pytest.param(Held("socket:[5]", SOCKET, family=10, protocol=132), "SCTP", id="sctp"),
+    ],
+)
+def test_what_stands_in_the_way_has_a_name_and_a_remedy(held: Held, word: str) -> None:
+    found = obstacle_in(held)
+    assert found is not None
+    what, remedy = found
+    assert word in what
+    assert remedy
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        pytest.param(Held("anon_inode:[eventfd]", ANONYMOUS), id="eventfd"),
+        pytest.param(Held("anon_inode:[eventpoll]", ANONYMOUS), id="epoll"),
+        pytest.param(Held("anon_inode:inotify", ANONYMOUS), id="inotify"),
+        pytest.param(Held("anon_inode:[pidfd]", ANONYMOUS), id="pidfd"),
+        pytest.param(Held("anon_inode:[something new]", ANONYMOUS), id="never heard of"),
+        pytest.param(Held("/dev/null", CHARACTER, (1, 3)), id="a null device"),
+        pytest.param(Held("/dev/pts/3", CHARACTER, (136, 3)), id="a terminal"),
+        pytest.param(Held("/home/nvidia0", stat.S_IFREG | 0o644), id="a file of such a name"),
+        pytest.param(Held("/dev/nvidia0", stat.S_IFREG | 0o644), id="a file in such a place"),
+        pytest.param(Held("socket:[5]", SOCKET, family=1), id="a Unix socket"),
+        pytest.param(Held("socket:[5]", SOCKET, family=2, protocol=6), id="TCP"),
+        pytest.param(Held("socket:[5]", SOCKET), id="a socket of which nothing is known"),
+        pytest.param(Held("pipe:[5]", stat.S_IFIFO | 0o600), id="a pipe"),
+    ],
+)
+def test_what_may_go_well_is_left_to_the_engine(held: Held) -> None:
+    assert obstacle_in(held) is None
+
+
+def test_an_obstacle_says_whose_it_is() -> None:
+    assert str(Obstacle(12, "an io_uring", "")) == "process 12 holds an io_uring"
