@@ -7,6 +7,7 @@ import os
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWPID = 0x20000000
+CLONE_NEWTIME = 0x00000080
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
 MS_REC, MS_SLAVE = 0x4000, 0x80000
 MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT = 1, 2, 4
@@ -26,6 +27,11 @@ def _check(result: int, what: str) -> None:
 def unshare(flags: int) -> None:
     """unshare(2). Raises OSError."""
     _check(_libc.unshare(flags), "unshare")
+
+
+def setns(descriptor: int, kind: int) -> None:
+    """setns(2): join the namespace of that descriptor. Raises OSError."""
+    _check(_libc.setns(descriptor, kind), "setns")
 
 
 def mount(source: str | None, target: str, kind: str | None, flags: int) -> None:

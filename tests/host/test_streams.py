@@ -78,6 +78,23 @@ def test_what_is_written_next_to_the_job_follows_what_it_wrote(outgrow: Outgrow)
     assert target.read_text() == "before\nOK\nafter\n"
 
 
+def test_a_script_with_one_log_goes_on_in_it_when_it_resumes_the_job(outgrow: Outgrow) -> None:
+    log = outgrow.directory / "log"
+    program = "import sys; print('begun', flush=True); sys.stdin.readline(); print('on')"
+    with log.open("wb") as stdout:
+        words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(program))
+        with running(outgrow.start(*words, stdin=subprocess.PIPE, stdout=stdout)) as process:
+            outgrow.wait_for("j", "running")
+            wait_until(lambda: log.read_text() == "begun\n")
+            assert outgrow("save", "j", "--stop").returncode == 0
+            assert process.wait(60) == 75
+        os.write(stdout.fileno(), b"between\n")
+        done = outgrow("resume", "j", stdin=subprocess.DEVNULL, stdout=stdout)
+        assert done.returncode == 0, done.stderr
+        os.write(stdout.fileno(), b"after\n")
+    assert log.read_text() == "begun\nbetween\non\nafter\n"
+
+
 def test_a_file_that_is_appended_to_by_others_too(outgrow: Outgrow) -> None:
     target = outgrow.directory / "out"
     target.write_text("before\n")

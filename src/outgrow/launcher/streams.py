@@ -70,7 +70,8 @@ def streams_for(keys: Iterable[StreamKey]) -> Streams:
     for key in keys:
         if key.path:  # one file is one description, whose offset the streams share
             if key.key not in opened:
-                opened[key.key] = _opened_again(key)
+                same = _is_file_of(key, key.stream)
+                opened[key.key] = key.stream if same else _opened_again(key)
             descriptors[key.stream] = opened[key.key]
         elif not _is_pipe_or_terminal(key.stream):
             # A file in the place of a pipe: CRIU would open it anew, from its beginning.
@@ -169,6 +170,19 @@ def _mount_id(descriptor: int) -> int:
 
 def _flags(descriptor: int) -> int:
     return fcntl.fcntl(descriptor, fcntl.F_GETFL) & _KEPT_FLAGS
+
+
+def _is_file_of(key: StreamKey, descriptor: int) -> bool:
+    """Whether this process has that very file there, as in a script whose output is one log: then
+    the job shares its place in it, and nobody writes over anybody."""
+    status = os.fstat(descriptor)
+    return (
+        stat.S_ISREG(status.st_mode)
+        and key.key.endswith(f":{status.st_ino:x}]")
+        and os.path.exists(key.path)
+        and os.path.samestat(status, os.stat(key.path))
+        and _flags(descriptor) & os.O_ACCMODE == key.flags & os.O_ACCMODE
+    )
 
 
 def _opened_again(key: StreamKey) -> int:
