@@ -8,7 +8,7 @@ from outgrow.agent.custody import Custody
 from outgrow.agent.guard import Stopped
 from outgrow.agent.moves import Moves
 from outgrow.agent.requests import Outcome
-from outgrow.agent.rescue import Saved
+from outgrow.agent.rescue import AT_THE_LIMIT, Saved
 from outgrow.core.decide import (
     Decision,
     Grow,
@@ -48,7 +48,7 @@ class AtTheLimit:
         if await self._held_up_by_writes():
             custody.run_on("only unwritten files held it up")
             return None
-        record = custody.chronicle.begin_save("limit", stopped.seconds)
+        record = custody.chronicle.begin_save(AT_THE_LIMIT, stopped.seconds)
         try:
             return await self._rungs(record)
         except CannotSave:  # it was let go meanwhile, and runs

@@ -54,6 +54,12 @@ class Moves:
             self._chronicle.back_to(State.FROZEN)
             raise
         self._chronicle.to(State.SAVED)
+        for what in saved.lost:
+            self._chronicle.event("lost", what=what)
+            self._custody.say(
+                f"{self._custody.job.name} was saved without what no engine keeps: {what}",
+                trouble=True,
+            )
         for path in set(saved.not_copied) - self._told_not_copied:
             self._told_not_copied.add(path)
             self._custody.say(

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from outgrow.agent.loop import Loop
-from outgrow.core.errors import CannotSave
+from outgrow.core.errors import CannotSave, Transient
 from outgrow.core.obstacles import Obstacle
 from outgrow.kernel.obstacles import find_obstacles
 
@@ -50,7 +50,7 @@ class Preflight:
             if watch != self._watch:
                 return
             for obstacle in obstacles:
-                if obstacle.what not in self._known:
+                if not obstacle.passes and obstacle.what not in self._known:
                     self._known.add(obstacle.what)
                     self._found(obstacle)
             pause = max(min(2 * pause, _LONGEST_LOOK), _SHARE * (time.monotonic() - began))
@@ -62,11 +62,18 @@ class Preflight:
             return []
 
 
-def check(pids: list[int]) -> None:
-    """Before a dump. Raises CannotSave for the first obstacle."""
+def check(pids: list[int], *, at_the_limit: bool) -> tuple[str, ...]:
+    """Before a dump. What would be lost by it, which only a job that cannot wait may lose. Raises
+    CannotSave for an obstacle, Transient for one that passes."""
+    lost = []
     for obstacle in find_obstacles(pids):
-        raise CannotSave(
-            f"the job cannot be saved: {obstacle}",
+        if obstacle.passes and at_the_limit:
+            lost.append(str(obstacle))
+            continue
+        kind = Transient if obstacle.passes else CannotSave
+        raise kind(
+            f"the job cannot be saved{' now' if obstacle.passes else ''}: {obstacle}",
             preserved="the job runs on",
             remedy=obstacle.remedy,
         )
+    return tuple(lost)

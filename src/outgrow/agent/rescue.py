@@ -27,6 +27,8 @@ from outgrow.launcher.pids import last_pid_before_gap
 from outgrow.launcher.streams import Descriptors, external_streams
 from outgrow.ports import Cgroup, Description, Draft, DumpRequest
 
+AT_THE_LIMIT = "limit"
+"""The cause of a save that cannot be put off."""
 _DUMP_TIMEOUT = 3600.0
 _LOOK_AT_TRACING = 0.1
 _LOOK_AT_STARVING = 0.5
@@ -42,6 +44,8 @@ class Saved:
     record: SaveRecord
     not_copied: tuple[str, ...] = ()
     """Files that the job rewrites, and that were too large to be copied."""
+    lost: tuple[str, ...] = ()
+    """What no engine could write down, of a job that could not wait."""
 
 
 class Rescue:
@@ -61,7 +65,8 @@ class Rescue:
         """Dump and commit a job that stands frozen. Raises OutgrowError when that came to nothing:
         no draft is left then, and the caller thaws."""
         started = self._host.clock.monotonic()
-        preflight.check(live.cgroup.processes())
+        at_the_limit = record.cause == AT_THE_LIMIT
+        lost = preflight.check(live.cgroup.processes(), at_the_limit=at_the_limit)
         reading = live.cgroup.reading()
         needed = reading.own + _IMAGE_OVERHEAD
         if self._host.store.room() < needed:
@@ -104,6 +109,7 @@ class Rescue:
                 usage_before=reading.usage,
             ),
             not_copied,
+            lost,
         )
 
     async def release(self, live: LiveIncarnation, saved: Saved) -> SaveRecord:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Process `pid` holds `what`; `remedy` is for whoever starts the job."""
+    """Process `pid` holds `what`; `remedy` is for whoever starts the job. One that `passes` is gone
+    by itself in a moment, and a save without it would lose it."""
 
     pid: int
     what: str
     remedy: str
+    passes: bool = False
 
     def __str__(self) -> str:
         return f"process {self.pid} holds {self.what}"
@@ -90,4 +92,5 @@ def obstacle_in(held: Held) -> tuple[str, str] | None:
     return None
 
 
+UNREAD_EVENTS = ("inotify events that it has not read", "try again")
 TRACED = ("a tracer that follows it", "run it without strace, gdb or another debugger")

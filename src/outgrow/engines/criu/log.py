@@ -10,6 +10,7 @@ _KNOWN = (
     ("No space left on device", "the store is full"),
     ("Read-only file system", "the store is read-only"),
     ("io_uring", "it uses io_uring, which cannot be saved"),
+    ("In-flight connection", "a connection that it has not accepted yet; try again"),
     ("File exists", "a PID that the job had is in use"),
 )
 
