@@ -10,7 +10,7 @@ help:
 	@echo 'make setup           a virtual environment in .venv, and a CRIU that works here'
 	@echo 'make demo            the same, and see a job outgrow its memory and lose nothing'
 	@echo 'make test            the same, and lint and all tests'
-	@echo 'make test TIER=unit  one of lint, unit, contract, host, vm (ARGS=… goes to pytest)'
+	@echo 'make test TIER=unit  one of lint, unit, contract, host, zoo, vm (ARGS=… goes to pytest)'
 	@echo 'make clean           remove all that these made here'
 
 setup:

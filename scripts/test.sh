@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
-all="lint unit contract host vm"
+all="lint unit contract host zoo vm"
 
 main() {
     tiers=${1:-$all}

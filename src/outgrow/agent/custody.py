@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from outgrow.agent import preflight
 from outgrow.agent.chronicle import Chronicle
 from outgrow.agent.guard import FREEZE_TIMEOUT, Guard, Stopped
 from outgrow.agent.host import Host
@@ -25,6 +26,10 @@ from outgrow.core.obstacles import Obstacle
 from outgrow.core.sizing import NO_LIMIT
 from outgrow.launcher.streams import Streams
 from outgrow.ports import Cgroup
+
+_TRIES_TO_STOP = 40
+_LET_IT_READ = 0.025
+"""Seconds; a second in all, and then the save says why not."""
 
 
 class Custody:
@@ -139,6 +144,18 @@ class Custody:
                 remedy="see what they wait for: cat /proc/PID/stack",
             )
         return self.host.clock.monotonic() - began
+
+    async def stop_for_a_save(self) -> float:
+        """Stop it at an instant at which a save loses nothing: the program is let on for a moment
+        until it has read what no engine keeps. The seconds that stopping took. Raises CannotSave,
+        and it runs."""
+        for _ in range(_TRIES_TO_STOP):
+            seconds = self.freeze()
+            if not preflight.must_wait(self._pids()):
+                return seconds
+            self.run_on("it has not read what no engine keeps")
+            await self.loop.sleep(_LET_IT_READ)
+        return self.freeze()
 
     def thaw(self, reason: str) -> None:
         """Let it run, unguarded."""

@@ -149,7 +149,8 @@ class Keeper:
             return
         self._busy = "it is being saved"
         try:
-            record = self._chronicle.begin_save("interval", self._custody.freeze())
+            stopping = await self._custody.stop_for_a_save()
+            record = self._chronicle.begin_save("interval", stopping)
             saved = await self._moves.save(record)
             self._moves.keep_running(saved)
         except OutgrowError as error:
@@ -209,7 +210,8 @@ class Keeper:
         if request.verb == "move":
             self._check_size(live, request.memory)
         self._busy = "it is being saved"
-        record = self._chronicle.begin_save(request.verb, self._custody.freeze())
+        stopping = await self._custody.stop_for_a_save()
+        record = self._chronicle.begin_save(request.verb, stopping)
         try:
             saved = await self._moves.save(record)
         except OutgrowError as error:

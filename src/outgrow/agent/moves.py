@@ -21,6 +21,9 @@ from outgrow.core.units import format_option, format_seconds, format_size
 GRACE = 5.0
 """Seconds that what a job leaves in the background has between SIGTERM and SIGKILL."""
 _LOOK_FOR_ROOM = 1.0
+_ADDRESS_IS_FREE = 1.1
+"""Seconds after which the kernel lets the address of a connection that was just closed be used
+again (tcp_twsk_unique, net/ipv4/tcp_ipv4.c): those of a job that was killed were."""
 _STOPPED_WHILE_WAITING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 AS_ASKED = "as asked"
 
@@ -85,7 +88,7 @@ class Moves:
             return self._kept(record, limit, "it was stopped while it waited for room")
         resuming = self._host.clock.monotonic()
         try:
-            await self._come_back_twice(saved.checkpoint.number, limit)
+            await self.come_back(saved.checkpoint.number, limit, verify=False)
         except OutgrowError as error:
             return self._kept(record, limit, str(error))
         record = self._chronicle.end_save(
@@ -110,8 +113,15 @@ class Moves:
         return self._kept(await self._release(saved), limit, reason)
 
     async def come_back(self, checkpoint: int, limit: int, *, verify: bool) -> None:
-        """Bring the job back from a checkpoint under `limit`. Raises OutgrowError; the job is on
-        disk as before then."""
+        """Bring the job back from a checkpoint under `limit`; once more when the engine fails at
+        first. Raises OutgrowError; the job is on disk as before then."""
+        try:
+            await self._come_back(checkpoint, limit, verify=verify)
+        except Transient:
+            await self._custody.loop.sleep(_ADDRESS_IS_FREE)
+            await self._come_back(checkpoint, limit, verify=True)
+
+    async def _come_back(self, checkpoint: int, limit: int, *, verify: bool) -> None:
         last = self._chronicle.incarnation
         number = (last.number if last else 0) + 1
         cgroup = self._host.hierarchies.cgroup(f"{self._custody.job.id}-{number}")
@@ -158,12 +168,6 @@ class Moves:
         self._chronicle.end_incarnation("released", peak)
         self._chronicle.to(State.RELEASED)
         return record
-
-    async def _come_back_twice(self, checkpoint: int, limit: int) -> None:
-        try:
-            await self.come_back(checkpoint, limit, verify=False)
-        except Transient:
-            await self.come_back(checkpoint, limit, verify=True)
 
     async def _wait_for_room(self, needed: int) -> bool:
         """Until this host has `needed` bytes for the job; False when it was told to stop."""

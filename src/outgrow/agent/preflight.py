@@ -62,6 +62,11 @@ class Preflight:
             return []
 
 
+def must_wait(pids: list[int]) -> bool:
+    """Whether a save would lose what is gone in a moment."""
+    return any(obstacle.passes for obstacle in find_obstacles(pids))
+
+
 def check(pids: list[int], *, at_the_limit: bool) -> tuple[str, ...]:
     """Before a dump. What would be lost by it, which only a job that cannot wait may lose. Raises
     CannotSave for an obstacle, Transient for one that passes."""

@@ -22,12 +22,11 @@ class Obstacle:
 
 @dataclass(frozen=True)
 class Held:
-    """What a descriptor is: what /proc/PID/fd/N links to, st_mode and st_rdev of stat(2), and of a
-    socket its family and protocol (socket(7), SO_DOMAIN and SO_PROTOCOL; 0 where not known)."""
+    """What a descriptor is: what /proc/PID/fd/N links to, st_mode of stat(2), and of a socket its
+    family and protocol (socket(7), SO_DOMAIN and SO_PROTOCOL; 0 where not known)."""
 
     link: str
     mode: int
-    device: tuple[int, int] = (0, 0)
     family: int = 0
     protocol: int = 0
 
@@ -93,4 +92,7 @@ def obstacle_in(held: Held) -> tuple[str, str] | None:
 
 
 UNREAD_EVENTS = ("inotify events that it has not read", "try again")
+UNREAD_DATAGRAMS = ("UDP datagrams that it has not read", "try again")
+PASSING = (UNREAD_EVENTS, UNREAD_DATAGRAMS)
+"""CRIU does not keep these; a program reads them within milliseconds."""
 TRACED = ("a tracer that follows it", "run it without strace, gdb or another debugger")

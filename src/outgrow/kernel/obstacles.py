@@ -14,7 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from outgrow import libc
-from outgrow.core.obstacles import TRACED, UNREAD_EVENTS, Held, Obstacle, obstacle_in
+from outgrow.core.obstacles import (
+    PASSING,
+    TRACED,
+    UNREAD_DATAGRAMS,
+    UNREAD_EVENTS,
+    Held,
+    Obstacle,
+    obstacle_in,
+)
 from outgrow.kernel.files import read
 from outgrow.kernel.proc import PROC
 
@@ -24,7 +32,7 @@ def find_obstacles(pids: Iterable[int], proc: Path = PROC) -> list[Obstacle]:
     found: dict[tuple[int, str], Obstacle] = {}
     for pid in pids:
         for what, remedy in (*_descriptors(pid, proc / str(pid)), *_tracer(proc / str(pid))):
-            passes = what == UNREAD_EVENTS[0]
+            passes = (what, remedy) in PASSING
             found.setdefault((pid, what), Obstacle(pid, what, remedy, passes))
     return list(found.values())
 
@@ -35,32 +43,30 @@ def _descriptors(pid: int, process: Path) -> Iterator[tuple[str, str]]:
     except OSError:
         return
     for number in numbers:
-        opened = process / "fd" / number
         try:
-            held = _held(pid, int(number), os.readlink(opened), opened.stat())
-            if held.link == "anon_inode:inotify" and _unread(pid, int(number)):
-                yield UNREAD_EVENTS
+            link, status = os.readlink(process / "fd" / number), (process / "fd" / number).stat()
+            if stat.S_ISSOCK(status.st_mode):
+                reason = _in_socket(pid, int(number), link, status.st_mode)
+            elif link == "anon_inode:inotify":
+                reason = UNREAD_EVENTS if _unread(pid, int(number)) else None
+            else:
+                reason = obstacle_in(Held(link, status.st_mode))
         except OSError:
             continue
-        reason = obstacle_in(held)
         if reason is not None:
             yield reason
 
 
-def _held(pid: int, number: int, link: str, status: os.stat_result) -> Held:
-    device = (os.major(status.st_rdev), os.minor(status.st_rdev))
-    if not stat.S_ISSOCK(status.st_mode):
-        return Held(link, status.st_mode, device)
-    family, protocol = _socket(pid, number)
-    return Held(link, status.st_mode, device, family, protocol)
-
-
-def _socket(pid: int, number: int) -> tuple[int, int]:
-    try:
-        with _copy(pid, number) as descriptor, socket.socket(fileno=os.dup(descriptor)) as copy:
-            return copy.family, copy.proto
-    except OSError:
-        return 0, 0
+def _in_socket(pid: int, number: int, link: str, mode: int) -> tuple[str, str] | None:
+    with _copy(pid, number) as descriptor, socket.socket(fileno=os.dup(descriptor)) as copy:
+        family, kind, protocol = copy.family, copy.type, copy.proto
+    if (
+        family in (socket.AF_INET, socket.AF_INET6)
+        and kind == socket.SOCK_DGRAM
+        and _unread(pid, number)
+    ):
+        return UNREAD_DATAGRAMS
+    return obstacle_in(Held(link, mode, family, protocol))
 
 
 def _unread(pid: int, number: int) -> int:

@@ -42,8 +42,9 @@ for number in range(COUNT):
         good &= stream.readline().strip()[::-1] == f"{place} line {number}".encode()
     good &= udp.recv(100) == f"u{number}".encode() and right.recv(100) == f"d{number}".encode()
     time.sleep(0.005)
-for stream, (client, thread) in zip(streams, clients, strict=True):
+for stream, (client, _) in zip(streams, clients, strict=True):
     stream.close()
     client.close()
+for _, thread in clients:  # whichever of them had accepted which client
     thread.join()
 print("network", good, sorted(sums))
