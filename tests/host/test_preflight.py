@@ -127,5 +127,5 @@ def test_nothing_is_found_in_an_ordinary_job(outgrow: Outgrow) -> None:
         assert done.returncode == 0
         assert "Nothing is known" in done.stdout
         process.communicate(b"\n", timeout=60)
-    assert "has no process now" in outgrow("doctor", "--job", "j").stdout
+    assert "does not run now" in outgrow("doctor", "--job", "j").stdout
     assert outgrow("doctor", "--job", "nosuchjob").returncode == 10

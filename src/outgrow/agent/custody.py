@@ -161,6 +161,7 @@ class Custody:
         """Let it run, unguarded."""
         live = self.the_living()
         live.thaw()
+        self.preflight.begin()
         self.chronicle.event("thawed", reason=reason)
         self.chronicle.to(State.RUNNING)
         self.rescue.step("thawed")

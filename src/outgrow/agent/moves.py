@@ -50,6 +50,7 @@ class Moves:
         """Write down a job that stands frozen. Raises OutgrowError: it still stands then, and no
         draft is left."""
         self._chronicle.to(State.SAVING)
+        self._custody.preflight.stop()  # an engine at its work looks like a tracer
         try:
             saved = await self._custody.rescue.save(self._custody.the_living(), record)
         except OutgrowError as error:

@@ -18,8 +18,8 @@ _SHARE = 100
 
 
 class Preflight:
-    """Looks at one job now and then, beside the loop, whose guard must not wait. `pids` gives its
-    processes; `found` is told of each new kind of obstacle, once."""
+    """Looks at one job while it runs, now and then, beside the loop, whose guard must not wait.
+    `pids` gives its processes; `found` is told of each new kind of obstacle, once."""
 
     def __init__(
         self, loop: Loop, pids: Callable[[], list[int]], found: Callable[[Obstacle], None]

@@ -18,6 +18,7 @@ from outgrow.cli.jobs import Jobs
 from outgrow.cli.options import json_option, state_dir_option
 from outgrow.cli.text import write_json
 from outgrow.core.errors import CannotSave, Unsupported
+from outgrow.core.lifecycle import State
 from outgrow.kernel.cgroups import open_cgroup
 from outgrow.kernel.obstacles import find_obstacles
 
@@ -66,13 +67,14 @@ def command(job: str | None, as_json: bool, state_dir: str | None) -> int:
 def _examine_job(text: str, as_json: bool, state_dir: str | None) -> int:
     view = Jobs(state_dir).find(text)
     paths = view.last.cgroups if view.last is not None else ()
-    pids = open_cgroup(paths).processes() if paths else []
+    runs = view.state in (State.RUNNING.value, "unguarded")
+    pids = open_cgroup(paths).processes() if paths and runs else []
     obstacles = find_obstacles(pids)
     if as_json:
         found = [asdict(obstacle) for obstacle in obstacles]
         write_json({"schema": SCHEMA, "job": view.job.id, "obstacles": found})
     elif not pids:
-        click.echo(f"{view.job.name} has no process now: {view.state}.")
+        click.echo(f"{view.job.name} does not run now: {view.state}.")
     elif not obstacles:
         click.echo(f"Nothing is known that keeps {view.job.name} from being saved.")
     for obstacle in () if as_json else obstacles:
