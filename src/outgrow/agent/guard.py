@@ -66,12 +66,13 @@ class Guard:
         self._plan_a_look()
 
     def _look_again(self) -> None:
+        woken = time.monotonic()
         self._next_look = None
         try:
-            self._judge(time.monotonic())
+            self._judge(woken)
             self._plan_a_look()
         except OSError:
-            return  # it is gone; its end is on the way
+            self._fail(woken)
 
     def _plan_a_look(self) -> None:
         """For what has no event: memory that the kernel takes for the job. So often that growth at
@@ -107,9 +108,14 @@ class Guard:
         try:
             if self._cgroup is not None and self._cgroup.acknowledge():
                 self._judge(woken)
-        except OSError:  # it cannot be watched, or not be stopped: the kernel's rule then
-            self.disarm_events()
-            self._on_growth(Stopped(False, time.monotonic() - woken))
+        except OSError:
+            self._fail(woken)
+
+    def _fail(self, woken: float) -> None:
+        """It cannot be watched, or not be stopped: the kernel's rule then. Whoever is told lets it
+        run, should it have been stopped already."""
+        self.disarm_events()
+        self._on_growth(Stopped(False, time.monotonic() - woken))
 
     def _judge(self, woken: float) -> None:
         cgroup = self._cgroup

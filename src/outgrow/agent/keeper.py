@@ -57,6 +57,7 @@ class Keeper:
         self._posted: Future[None] = Future()
         self._busy = ""
         self._killed_by_request = False
+        self._told_not_saved = ""  # why, when its last interval was over
 
     @property
     def job(self) -> Job:
@@ -154,7 +155,9 @@ class Keeper:
             saved = await self._moves.save(record)
             self._moves.keep_running(saved)
         except OutgrowError as error:
-            self._custody.say(f"{self.job.name} was not saved: {error}", trouble=True)
+            if str(error) != self._told_not_saved:
+                self._told_not_saved = str(error)
+                self._custody.say(f"{self.job.name} was not saved: {error}", trouble=True)
             if live.alive and self._custody.job.state is not State.RUNNING:
                 self._custody.run_on(str(error))
         except Exception as error:  # whatever it is, the job comes first
