@@ -268,11 +268,12 @@ def test_resume_gives_the_job_the_streams_of_its_own_terminal(outgrow: Outgrow, 
     rest = _INPUT.split(b"\n", 2)[2]
     source = outgrow.directory / "rest"
     source.write_bytes(rest)
-    target = outgrow.directory / "out"
-    with source.open("rb") as stdin, target.open("wb") as stdout:
+    # Apart, for they were two pipes: what one writes to the one then to the other may arrive so or so.
+    targets = outgrow.directory / "out", outgrow.directory / "err"
+    with source.open("rb") as stdin, targets[0].open("wb") as stdout, targets[1].open("wb") as err:
         if kind == "file":
-            done = outgrow("resume", "j", stdin=stdin, stdout=stdout, stderr=stdout)
-            out = target.read_text()
+            done = outgrow("resume", "j", stdin=stdin, stdout=stdout, stderr=err)
+            out = targets[0].read_text() + targets[1].read_text()
         else:
             with running(outgrow.start("resume", "j", stdin=subprocess.PIPE)) as second:
                 both = second.communicate(rest, timeout=60)
