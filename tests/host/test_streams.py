@@ -268,7 +268,7 @@ def test_resume_gives_the_job_the_streams_of_its_own_terminal(outgrow: Outgrow, 
     rest = _INPUT.split(b"\n", 2)[2]
     source = outgrow.directory / "rest"
     source.write_bytes(rest)
-    # Apart, for they were two pipes: what one writes to the one then to the other may arrive so or so.
+    # Apart, for they were two pipes: there is no order between what is written to either.
     targets = outgrow.directory / "out", outgrow.directory / "err"
     with source.open("rb") as stdin, targets[0].open("wb") as stdout, targets[1].open("wb") as err:
         if kind == "file":
