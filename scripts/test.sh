@@ -2,7 +2,8 @@
 # Lint and tests: scripts/test.sh [TIER] [ARGUMENT OF PYTEST …]
 #
 # TIER is `lint` or a directory of tests/; without one, all of them run but the zoo, whose instants
-# are random, and each is run even when another has failed. Tests of this host and of the virtual machine run as root.
+# are random, and each is run even when another has failed. Tests of this host and of the virtual
+# machine run as root.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh

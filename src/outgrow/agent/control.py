@@ -7,7 +7,6 @@ owner are heard.
 from __future__ import annotations
 
 import json
-import os
 import select
 import signal
 import socket
@@ -44,7 +43,7 @@ class ControlServer:
         self._run = run
         (run / SOCKET).unlink(missing_ok=True)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        with _Folder(run) as folder:
+        with wire.short_path(run) as folder:
             self._listener.bind(f"{folder}/{SOCKET}")
         (run / SOCKET).chmod(0o600)
         self._listener.listen(8)
@@ -125,7 +124,7 @@ def ask(run: Path, **request: object) -> dict[str, Any]:
     keeper raised, or Transient when it is not there or goes away."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        with _Folder(run) as folder:
+        with wire.short_path(run) as folder:
             connection.connect(f"{folder}/{SOCKET}")
         connection.sendall(json.dumps(request).encode())
         data = b""
@@ -157,16 +156,3 @@ def _one_of(value: object, known: tuple[str, ...]) -> str:
     if value not in known:
         raise ValueError(value)
     return str(value)
-
-
-class _Folder:
-    """A short path to a directory: a socket's own has at most 107 bytes."""
-
-    def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-
-    def __enter__(self) -> str:
-        return f"/proc/self/fd/{self._descriptor}"
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)

@@ -18,6 +18,7 @@ from outgrow.agent.limit import AtTheLimit
 from outgrow.agent.loop import Future, Loop
 from outgrow.agent.moves import AS_ASKED, GRACE, Moves
 from outgrow.agent.requests import Outcome, Request, Say
+from outgrow.agent.rescue import Saved
 from outgrow.core import ending
 from outgrow.core.errors import Busy, CannotSave, OutgrowError, Transient, Usage
 from outgrow.core.job import Incarnation, Job
@@ -150,21 +151,27 @@ class Keeper:
             return
         self._busy = "it is being saved"
         try:
-            stopping = await self._custody.stop_for_a_save()
-            record = self._chronicle.begin_save("interval", stopping)
-            saved = await self._moves.save(record)
-            self._moves.keep_running(saved)
+            self._moves.keep_running(await self._stop_and_save("interval"))
         except OutgrowError as error:
             if str(error) != self._told_not_saved:
                 self._told_not_saved = str(error)
                 self._custody.say(f"{self.job.name} was not saved: {error}", trouble=True)
-            if live.alive and self._custody.job.state is not State.RUNNING:
-                self._custody.run_on(str(error))
         except Exception as error:  # whatever it is, the job comes first
             self._fail_open(error)
         finally:
             self._busy = ""
             self._plan_a_save()
+
+    async def _stop_and_save(self, cause: str) -> Saved:
+        """A job that stands frozen, and its checkpoint. Raises OutgrowError, and it runs."""
+        live = self._custody.the_living()
+        stopping = await self._custody.stop_for_a_save()
+        try:
+            return await self._moves.save(self._chronicle.begin_save(cause, stopping))
+        except OutgrowError as error:
+            if live.alive:
+                self._custody.run_on(str(error))
+            raise
 
     def _plan_a_save(self) -> None:
         """So long after the last one ended: a job never does nothing but being saved."""
@@ -213,14 +220,7 @@ class Keeper:
         if request.verb == "move":
             self._check_size(live, request.memory)
         self._busy = "it is being saved"
-        stopping = await self._custody.stop_for_a_save()
-        record = self._chronicle.begin_save(request.verb, stopping)
-        try:
-            saved = await self._moves.save(record)
-        except OutgrowError as error:
-            if live.alive:
-                self._custody.run_on(str(error))
-            raise
+        saved = await self._stop_and_save(request.verb)
         outcome: Outcome | None = None
         if request.verb == "move":
             outcome = await self._moves.move(saved, request.memory)

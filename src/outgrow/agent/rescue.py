@@ -66,7 +66,8 @@ class Rescue:
         no draft is left then, and the caller thaws."""
         started = self._host.clock.monotonic()
         at_the_limit = record.cause == AT_THE_LIMIT
-        lost = preflight.check(live.cgroup.processes(), at_the_limit=at_the_limit)
+        pids = live.cgroup.processes()  # it stands: there are no others until it is thawed
+        lost = preflight.check(pids, at_the_limit=at_the_limit)
         reading = live.cgroup.reading()
         needed = reading.own + _IMAGE_OVERHEAD
         if self._host.store.room() < needed:
@@ -79,14 +80,21 @@ class Rescue:
         draft = self._host.store.begin(self._job.id)
         try:
             self.step("dumping", checkpoint=draft.number)
-            description = self._describe(live, draft, reading.own)
-            request = self._dump_request(live, draft)
+            description = self._describe(live, draft, reading.own, pids)
+            request = DumpRequest(
+                root_pid=live.root_pid,
+                images=draft.images,
+                freezer_path=live.cgroup.freezer_path,
+                streams=description.streams,
+                host_pids=pids,
+                timeout=_DUMP_TIMEOUT,
+            )
             dump = self._loop.spawn(self._host.engine.dump(request, live))
-            self._loop.spawn(self._let_stopped_tasks_be_traced(live, dump))
+            self._loop.spawn(self._let_stopped_tasks_be_traced(live, dump, pids))
             await dump
             dumped = self._host.clock.monotonic()
             self.step("dumped")
-            description, not_copied = await self._with_files(live, description, draft)
+            description, not_copied = await self._with_files(description, draft, pids)
             self._check_still_frozen(live)
             self.step("committing")
             checkpoint = await self._loop.in_thread(
@@ -205,43 +213,35 @@ class Rescue:
                 self.step("starved")
                 live.kill()
 
-    async def _let_stopped_tasks_be_traced(self, live: LiveIncarnation, dump: Future[None]) -> None:
+    async def _let_stopped_tasks_be_traced(
+        self, live: LiveIncarnation, dump: Future[None], pids: list[int]
+    ) -> None:
         """The engine thaws the job itself once it holds all of its tasks; one that a signal had
         stopped it cannot get hold of before that. Then it is thawed at once: the others are held
         already, or will be in a moment."""
-        pids = live.cgroup.processes()
         while not dump.done:
             await self._loop.sleep(_LOOK_AT_TRACING)
             if not dump.done and any(proc.hinders_its_tracer(pid) for pid in pids):
                 self.step("thawed-for-tracing")
                 live.cgroup.thaw()
 
-    def _dump_request(self, live: LiveIncarnation, draft: Draft) -> DumpRequest:
-        return DumpRequest(
-            root_pid=live.root_pid,
-            images=draft.images,
-            freezer_path=live.cgroup.freezer_path,
-            streams=external_streams(live.descriptors),
-            host_pids=live.cgroup.processes(),
-            timeout=_DUMP_TIMEOUT,
-        )
-
     async def _with_files(
-        self, live: LiveIncarnation, description: Description, draft: Draft
+        self, description: Description, draft: Draft, host_pids: list[int]
     ) -> tuple[Description, tuple[str, ...]]:
-        pids = live.cgroup.processes()
         streams = [stream.path for stream in description.streams if stream.path]
         most = self._job.saving.copy_files
         files, not_copied = await self._loop.in_thread(
-            lambda: capture(pids, streams, draft.images, most)
+            lambda: capture(host_pids, streams, draft.images, most)
         )
         if not_copied:
             self._host.journal.event(self._job.id, "files-not-copied", paths=not_copied)
         return replace(description, files=files), not_copied
 
-    def _describe(self, live: LiveIncarnation, draft: Draft, own: int) -> Description:
+    def _describe(
+        self, live: LiveIncarnation, draft: Draft, own: int, host_pids: list[int]
+    ) -> Description:
         pids: set[int] = set()
-        for pid in live.cgroup.processes():
+        for pid in host_pids:
             pids |= proc.namespace_ids(pid)
         if not pids:
             raise Transient("the job ended by itself before it could be saved")

@@ -12,6 +12,7 @@ import pwd
 import stat
 import subprocess
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from outgrow.core.errors import CannotSave, Damaged
@@ -90,15 +91,7 @@ def put_back(description: Description, images: Path, *, ran_on: bool) -> list[st
                 raise _refusal(state.path, why)
             if change is Change.NOTHING:
                 continue
-            entry = {
-                "path": state.path,
-                "change": change.value,
-                "device": state.device,
-                "inode": state.inode,
-                "size": state.size,
-                "modified": state.modified,
-                "mode": state.mode,
-            }
+            entry = {**asdict(state), "change": change.value}
             if state.copy:
                 entry["source"] = os.open(images / state.copy, os.O_RDONLY | os.O_CLOEXEC)
                 descriptors.append(int(entry["source"]))

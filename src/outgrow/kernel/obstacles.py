@@ -24,31 +24,30 @@ from outgrow.core.obstacles import (
     obstacle_in,
 )
 from outgrow.kernel.files import read
-from outgrow.kernel.proc import PROC
+from outgrow.kernel.proc import PROC, descriptors
 
 
 def find_obstacles(pids: Iterable[int], proc: Path = PROC) -> list[Obstacle]:
     """One of each kind for each process. Processes that end meanwhile have none."""
     found: dict[tuple[int, str], Obstacle] = {}
     for pid in pids:
-        for what, remedy in (*_descriptors(pid, proc / str(pid)), *_tracer(proc / str(pid))):
+        for what, remedy in (*_descriptors(pid, proc), *_tracer(proc / str(pid))):
             passes = (what, remedy) in PASSING
             found.setdefault((pid, what), Obstacle(pid, what, remedy, passes))
     return list(found.values())
 
 
-def _descriptors(pid: int, process: Path) -> Iterator[tuple[str, str]]:
-    try:
-        numbers = os.listdir(process / "fd")
-    except OSError:
-        return
-    for number in numbers:
+def _descriptors(pid: int, proc: Path) -> Iterator[tuple[str, str]]:
+    for number in descriptors(pid, proc):
+        opened = proc / str(pid) / "fd" / str(number)
         try:
-            link, status = os.readlink(process / "fd" / number), (process / "fd" / number).stat()
+            link, status = os.readlink(opened), opened.stat()
             if stat.S_ISSOCK(status.st_mode):
-                reason = _in_socket(pid, int(number), link, status.st_mode)
+                with _copy(pid, number) as copy:
+                    reason = _in_socket(copy, link, status.st_mode)
             elif link == "anon_inode:inotify":
-                reason = UNREAD_EVENTS if _unread(pid, int(number)) else None
+                with _copy(pid, number) as copy:
+                    reason = UNREAD_EVENTS if _unread(copy) else None
             else:
                 reason = obstacle_in(Held(link, status.st_mode))
         except OSError:
@@ -57,22 +56,22 @@ def _descriptors(pid: int, process: Path) -> Iterator[tuple[str, str]]:
             yield reason
 
 
-def _in_socket(pid: int, number: int, link: str, mode: int) -> tuple[str, str] | None:
-    with _copy(pid, number) as descriptor, socket.socket(fileno=os.dup(descriptor)) as copy:
-        family, kind, protocol = copy.family, copy.type, copy.proto
+def _in_socket(descriptor: int, link: str, mode: int) -> tuple[str, str] | None:
+    held = socket.socket(fileno=descriptor)
+    family, kind, protocol = held.family, held.type, held.proto
+    held.detach()
     if (
         family in (socket.AF_INET, socket.AF_INET6)
         and kind == socket.SOCK_DGRAM
-        and _unread(pid, number)
+        and _unread(descriptor)
     ):
         return UNREAD_DATAGRAMS
     return obstacle_in(Held(link, mode, family, protocol))
 
 
-def _unread(pid: int, number: int) -> int:
+def _unread(descriptor: int) -> int:
     """Bytes that wait in it (ioctl(2), FIONREAD)."""
-    with _copy(pid, number) as descriptor:
-        answer = fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4))
+    answer = fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4))
     return int.from_bytes(answer, sys.byteorder)
 
 

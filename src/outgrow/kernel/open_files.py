@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from outgrow.kernel.files import read
-from outgrow.kernel.proc import PROC
+from outgrow.kernel.proc import PROC, descriptors
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def written_files(pids: Iterable[int], proc: Path = PROC) -> list[WrittenFile]:
     found: dict[tuple[int, int], WrittenFile] = {}
     for pid in pids:
         process = proc / str(pid)
-        ways = [(opened, grows, False) for opened, grows in _descriptors(process)]
+        ways = [(opened, grows, False) for opened, grows in _descriptors(pid, proc)]
         ways += [(opened, False, True) for opened in _mappings(process)]
         for opened, grows, mapped in ways:
             file = _file(opened, grows, mapped)
@@ -45,20 +45,18 @@ def written_files(pids: Iterable[int], proc: Path = PROC) -> list[WrittenFile]:
     return sorted(found.values(), key=lambda file: file.path)
 
 
-def _descriptors(process: Path) -> Iterator[tuple[Path, bool]]:
-    try:
-        numbers = os.listdir(process / "fd")
-    except OSError:
-        return
-    for number in numbers:
+def _descriptors(pid: int, proc: Path) -> Iterator[tuple[Path, bool]]:
+    process = proc / str(pid)
+    for number in descriptors(pid, proc):
         try:
             fields = dict(
-                line.split(":", 1) for line in read(process / "fdinfo" / number).splitlines()[:2]
+                line.split(":", 1)
+                for line in read(process / "fdinfo" / str(number)).splitlines()[:2]
             )
             flags, place = int(fields["flags"], 8), int(fields["pos"])
             if flags & os.O_ACCMODE == os.O_RDONLY or flags & os.O_PATH:
                 continue
-            opened = process / "fd" / number
+            opened = process / "fd" / str(number)
             size = opened.stat().st_size
         except (OSError, KeyError, ValueError):
             continue

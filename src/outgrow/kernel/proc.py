@@ -22,6 +22,14 @@ def start_ticks(pid: int, proc: Path = PROC) -> int | None:
     return int(fields[19])
 
 
+def descriptors(pid: int, proc: Path = PROC) -> list[int]:
+    """Numbers of its open descriptors. Empty when it is gone."""
+    try:
+        return [int(name) for name in os.listdir(proc / str(pid) / "fd")]
+    except OSError:
+        return []
+
+
 def namespace_ids(pid: int, proc: Path = PROC) -> set[int]:
     """Every number that a process takes up in its innermost PID namespace: its threads' ids, its
     process group and its session. Empty when it is gone."""

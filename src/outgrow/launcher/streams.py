@@ -172,13 +172,17 @@ def _flags(descriptor: int) -> int:
     return fcntl.fcntl(descriptor, fcntl.F_GETFL) & _KEPT_FLAGS
 
 
+def _is_of(key: StreamKey, status: os.stat_result) -> bool:
+    """Whether that is a file of the key's inode."""
+    return stat.S_ISREG(status.st_mode) and key.key.endswith(f":{status.st_ino:x}]")
+
+
 def _is_file_of(key: StreamKey, descriptor: int) -> bool:
     """Whether this process has that very file there, as in a script whose output is one log: then
     the job shares its place in it, and nobody writes over anybody."""
     status = os.fstat(descriptor)
     return (
-        stat.S_ISREG(status.st_mode)
-        and key.key.endswith(f":{status.st_ino:x}]")
+        _is_of(key, status)
         and os.path.exists(key.path)
         and os.path.samestat(status, os.stat(key.path))
         and _flags(descriptor) & os.O_ACCMODE == key.flags & os.O_ACCMODE
@@ -194,7 +198,7 @@ def _opened_again(key: StreamKey) -> int:
     except OSError as error:
         raise _stream_is_gone(key, f"cannot be opened ({error.strerror})") from None
     status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode) or not key.key.endswith(f":{status.st_ino:x}]"):
+    if not _is_of(key, status):
         os.close(descriptor)
         raise _stream_is_gone(key, "is another file now")
     os.set_blocking(descriptor, True)

@@ -6,21 +6,31 @@ import json
 import os
 import socket
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 LARGEST = 1 << 17
 
 
+@contextmanager
+def short_path(folder: Path) -> Iterator[str]:
+    """Another path to a directory: a socket's own has at most 107 bytes. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
 def listen(folder: Path, name: str) -> socket.socket:
     """A listening socket of that name. Raises OSError."""
-    # Bound through /proc/self/fd, because a socket's path has at most 107 bytes.
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     (folder / name).unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
-    listener.bind(f"/proc/self/fd/{descriptor}/{name}")
+    with short_path(folder) as path:
+        listener.bind(f"{path}/{name}")
     listener.listen(4)
-    os.close(descriptor)
     return listener
 
 
