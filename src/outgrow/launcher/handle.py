@@ -97,18 +97,16 @@ def start_init(
 def take_over(run: Path) -> InitHandle:
     """Connect to the PID 1 of a job whose outgrow is gone. Raises Busy when it is not gone, or
     Transient when PID 1 does not answer."""
-    folder = os.open(run, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    try:
-        _connect(connection, f"/proc/self/fd/{folder}/{records.SOCKET}")
-        pid, _ = wire.peer(connection)
-    except OSError as error:
-        connection.close()
-        raise Transient(
-            f"the job's PID 1 does not answer ({error})", preserved="the job runs on"
-        ) from None
-    finally:
-        os.close(folder)
+    with wire.short_path(run) as folder:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            _connect(connection, f"{folder}/{records.SOCKET}")
+            pid, _ = wire.peer(connection)
+        except OSError as error:
+            connection.close()
+            raise Transient(
+                f"the job's PID 1 does not answer ({error})", preserved="the job runs on"
+            ) from None
     return InitHandle(connection, pid)
 
 
