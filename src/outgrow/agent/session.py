@@ -165,8 +165,8 @@ class Session:
         self._keeper.remember(last)
         for cgroup in cgroups.left_by(self._keeper.job.id, last.cgroups):
             await self._keeper.clear_away(cgroup)
+        self._keeper.count_lost(work_lost)  # its files are back where they were already
         await self._keeper.come_back(checkpoint, limit)
-        self._keeper.count_lost(work_lost)
         self._say(f"{self._keeper.job.name} continues with {format_size(limit)}")
 
     async def attach(self, last: Incarnation, init: InitHandle) -> None:

@@ -43,7 +43,8 @@ def tidy(state: StateDir) -> None:
                 continue
             if truth.state is not job.state or truth.state is State.LOST:
                 writer = writer or JournalWriter(state.journal)
-                _settle(store, writer, job, last, truth)
+                ended_at = truth.ended_at or reader.last_heard(job.id) or time.time()
+                _settle(store, writer, job, last, replace(truth, ended_at=ended_at))
         finally:
             lock.close()
     if writer is not None:
@@ -71,7 +72,7 @@ def _settle(
     if truth.state in (State.ENDED, State.LOST) and job.ended is None:
         settled = replace(
             settled,
-            ended=truth.ended_at or time.time(),
+            ended=truth.ended_at,
             reason=ending.reason(truth.wait_status, 0),
         )
     if truth.state is State.ENDED:
@@ -99,4 +100,4 @@ def _end_incarnation(writer: JournalWriter, last: Incarnation, truth: Truth) -> 
     if truth.state is not State.RELEASED:
         status = ending.exit_status(truth.wait_status)
         reason = ending.reason(truth.wait_status, 0) or f"exit {status}"
-    writer.incarnation(replace(last, ended=truth.ended_at or time.time(), end_reason=reason))
+    writer.incarnation(replace(last, ended=truth.ended_at, end_reason=reason))

@@ -12,17 +12,11 @@ from pathlib import Path
 
 from outgrow.agent.paths import StateDir
 from outgrow.core import ending
-from outgrow.core.errors import Busy, OutgrowError
+from outgrow.core.errors import Busy
 from outgrow.core.job import Incarnation, Job
 from outgrow.core.lifecycle import State
 from outgrow.launcher import records
 from outgrow.store.posix import PosixStore
-
-_STOOD_STILL = frozenset(
-    {State.FROZEN, State.SAVING, State.SAVED, State.RELEASED, State.QUEUED, State.RESUMING}
-)
-"""Journalled states after which only PID 1 could have let the job run, and would have said so."""
-
 
 @dataclass(frozen=True)
 class Truth:
@@ -105,26 +99,6 @@ def find_truth(
     if record is not None and (record.released is not None or record.failed is not None):
         state_now = State.RELEASED if newest is not None else State.LOST
         return Truth(state_now, checkpoint=newest, ended_at=record.at)
-    return _unseen_end(store, job, run, last, newest)
-
-
-def _unseen_end(
-    store: PosixStore, job: Job, run: Path, last: Incarnation, newest: int | None
-) -> Truth:
-    """Its processes are gone and PID 1 could not say how: killed from outside, or the power."""
-    if newest is None:
-        return Truth(State.LOST)
-    try:
-        description, _ = store.open(job.id, newest, verify=False)
-    except OutgrowError:  # `resume` says what is wrong with it
-        return Truth(State.LOST, checkpoint=newest, certain=False)
-    ran_on = records.read_ran_on(run, last.number)
-    stood_still = job.state in _STOOD_STILL
-    exact = (
-        description.incarnation == last.number
-        and stood_still
-        and (ran_on is None or ran_on < description.created)
-    )
-    if exact:
-        return Truth(State.RELEASED, checkpoint=newest)
-    return Truth(State.LOST, checkpoint=newest, certain=False)
+    # Its processes are gone and PID 1 could not say how: killed from outside, or the power. It may
+    # have run after its checkpoint, even when the journal's last word is that it stood.
+    return Truth(State.LOST, checkpoint=newest, certain=newest is None)

@@ -92,6 +92,16 @@ class JournalReader:
         )
         return [Sample(at, usage, limit) for at, usage, limit in rows]
 
+    def last_heard(self, job: str) -> float | None:
+        """When anything was last written down of it, in seconds since the epoch."""
+        rows = self._rows(
+            "SELECT max(at) FROM (SELECT at FROM events WHERE job = ?1"
+            " UNION ALL SELECT at FROM samples WHERE job = ?1)",
+            (job,),
+        )
+        at: float | None = rows[0][0]
+        return at
+
     def forget(self, job: str) -> None:
         """Remove everything of the job."""
         self._rows("DELETE FROM jobs WHERE id = ?", (job,))

@@ -311,10 +311,6 @@ class Init:
         token = self._watchdog.let_go()
         if token is not None:
             self._tell(event="let-go", token=token)
-        try:
-            records.write_ran_on(self._run, self._incarnation, time.time())
-        except OSError:
-            pass  # a full disk must not keep the job frozen
         self._watchdog.give_back()
         if self._engine and not self._restoring:
             self._stop_engine()

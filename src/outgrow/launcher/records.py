@@ -5,8 +5,6 @@ All of it lies in the job's run directory, one file per incarnation:
 - `exit-N.json`   the incarnation ended: with the wait status of the job's first process, or
                   because it was released after checkpoint C was committed;
 - `began-N.json`  PID 1 began to start or restore the job: from here on it may have run;
-- `ran-on-N.json` outgrow was gone or hung, and the job was let go: what it did from then on is in
-                  no checkpoint made before;
 - `lock`          locked (fcntl(2), F_OFD_SETLK) by PID 1 for as long as the incarnation lives;
 - `keeper`        locked by the process of outgrow that keeps the job.
 """
@@ -51,7 +49,7 @@ class ExitRecord:
 
 def write_exit(run: Path, incarnation: int, record: ExitRecord) -> None:
     """Write it durably. Raises OSError."""
-    _write(run, f"exit-{incarnation}.json", asdict(record), durable=True)
+    _write(run, f"exit-{incarnation}.json", asdict(record))
 
 
 def read_exit(run: Path, incarnation: int) -> ExitRecord | None:
@@ -67,7 +65,7 @@ def read_exit(run: Path, incarnation: int) -> ExitRecord | None:
 def forget(run: Path, incarnation: int) -> None:
     """Remove the records of an incarnation that is about to begin: one of the same number was
     tried before and never ran."""
-    for name in ("began", "exit", "ran-on"):
+    for name in ("began", "exit"):
         (run / f"{name}-{incarnation}.json").unlink(missing_ok=True)
 
 
@@ -83,7 +81,7 @@ class BeganRecord:
 
 def write_began(run: Path, incarnation: int, record: BeganRecord) -> None:
     """Note, durably, that the incarnation may run from now on. Raises OSError."""
-    _write(run, f"began-{incarnation}.json", asdict(record), durable=True)
+    _write(run, f"began-{incarnation}.json", asdict(record))
 
 
 def read_began(run: Path, incarnation: int) -> BeganRecord | None:
@@ -104,19 +102,6 @@ def newest_begun(run: Path) -> int:
     """The highest number of an incarnation that may have run, 0 when there is none."""
     numbers = [path.stem.removeprefix("began-") for path in run.glob("began-*.json")]
     return max((int(number) for number in numbers if number.isdecimal()), default=0)
-
-
-def write_ran_on(run: Path, incarnation: int, at: float) -> None:
-    """Note that the job was let go at `at`. Quick: the thaw that follows must not wait for a disk,
-    and a power cut that loses this note ends the job as well."""
-    _write(run, f"ran-on-{incarnation}.json", {"at": at}, durable=False)
-
-
-def read_ran_on(run: Path, incarnation: int) -> float | None:
-    """When the job was last let go by its watchdog; None when it never was."""
-    data = _read(run / f"ran-on-{incarnation}.json")
-    at = data.get("at") if data else None
-    return float(at) if isinstance(at, int | float) else None
 
 
 _FLOCK = "hhqqi4x"
@@ -155,24 +140,22 @@ def is_held(path: Path) -> bool:
     return bool(struct.unpack(_FLOCK, found)[0] != fcntl.F_UNLCK)
 
 
-def _write(run: Path, name: str, data: dict[str, object], *, durable: bool) -> None:
+def _write(run: Path, name: str, data: dict[str, object]) -> None:
     beside = run / f".{name}.new"
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         text = json.dumps(data).encode()
         if os.write(descriptor, text) != len(text):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        if durable:
-            os.fsync(descriptor)
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
     beside.rename(run / name)
-    if durable:
-        folder = os.open(run, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    folder = os.open(run, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _read(path: Path) -> dict[str, Any] | None:

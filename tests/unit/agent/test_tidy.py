@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,6 +89,19 @@ def test_a_job_that_nobody_saw_end_is_lost(left: Left) -> None:
     assert job.ended is not None
     assert "nobody saw it end" in job.reason
     assert incarnation.ended is not None
+
+
+def test_a_job_that_nobody_saw_end_ended_when_it_was_last_heard_of(left: Left) -> None:
+    journal = JournalWriter(left.state.journal)
+    journal.event(JOB, "step", name="dumping")
+    journal.close()
+    reader = JournalReader(left.state.journal)
+    heard = reader.last_heard(JOB)
+    reader.close()
+    time.sleep(0.05)
+    tidy(left.state)
+    assert heard is not None
+    assert left.read()[0].ended == heard
 
 
 def test_a_job_that_is_kept_is_left_alone(left: Left) -> None:

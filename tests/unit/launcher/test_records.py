@@ -53,29 +53,25 @@ def test_records_are_one_per_incarnation(tmp_path: Path) -> None:
     records.write_began(tmp_path, 1, BeganRecord(5.0, 1 << 30, ["/m/a"]))
     records.write_exit(tmp_path, 1, ExitRecord(10.0, status=0))
     records.write_exit(tmp_path, 2, ExitRecord(20.0, released=4))
-    records.write_ran_on(tmp_path, 2, 15.5)
     assert records.read_exit(tmp_path, 1) == ExitRecord(10.0, status=0)
     assert records.read_exit(tmp_path, 2) == ExitRecord(20.0, released=4)
     assert records.read_exit(tmp_path, 3) is None
-    assert records.read_ran_on(tmp_path, 1) is None
-    assert records.read_ran_on(tmp_path, 2) == 15.5
     assert records.read_began(tmp_path, 1) == BeganRecord(5.0, 1 << 30, ["/m/a"])
     assert records.read_began(tmp_path, 2) is None
 
 
 def test_a_newer_record_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
     for at in (1.0, 2.0):
-        records.write_ran_on(tmp_path, 1, at)
-    assert records.read_ran_on(tmp_path, 1) == 2.0
+        records.write_exit(tmp_path, 1, ExitRecord(at, status=0))
+    assert records.read_exit(tmp_path, 1) == ExitRecord(2.0, status=0)
 
 
 def test_forgetting_takes_all_of_one_incarnation_and_nothing_else(tmp_path: Path) -> None:
     for number in (1, 11):
         records.write_began(tmp_path, number, BeganRecord(5.0, 1, []))
         records.write_exit(tmp_path, number, ExitRecord(10.0, failed="exec"))
-        records.write_ran_on(tmp_path, number, 15.5)
     records.forget(tmp_path, 1)
-    assert sorted(os.listdir(tmp_path)) == ["began-11.json", "exit-11.json", "ran-on-11.json"]
+    assert sorted(os.listdir(tmp_path)) == ["began-11.json", "exit-11.json"]
     records.forget(tmp_path, 1)
 
 
@@ -124,12 +120,6 @@ def test_an_exit_record_of_other_types_is_none(data: bytes, tmp_path: Path) -> N
     assert records.read_exit(tmp_path, 1) is None
 
 
-@pytest.mark.parametrize("data", [*DAMAGED, pytest.param(b'{"at": "then"}', id="no number")])
-def test_a_damaged_note_that_the_job_ran_on_is_none(data: bytes, tmp_path: Path) -> None:
-    (tmp_path / "ran-on-1.json").write_bytes(data)
-    assert records.read_ran_on(tmp_path, 1) is None
-
-
 def test_a_record_that_is_a_directory_is_none(tmp_path: Path) -> None:
     (tmp_path / "exit-1.json").mkdir()
     assert records.read_exit(tmp_path, 1) is None
@@ -161,12 +151,6 @@ def test_an_exit_record_survives_a_power_cut(
     seen = noted_writes(monkeypatch)
     records.write_exit(run, 1, ExitRecord(1.0, status=0))
     assert seen == ["sync .exit-1.json.new", "rename exit-1.json", "sync run"]
-
-
-def test_a_thaw_waits_for_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = noted_writes(monkeypatch)
-    records.write_ran_on(tmp_path, 1, 1.0)
-    assert seen == ["rename ran-on-1.json"]
 
 
 def test_a_record_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
