@@ -138,7 +138,7 @@ def change(checkpoint: Path, **changes: object) -> None:
 
 def test_the_manifest_can_be_read_without_the_program(checkpoint: Path) -> None:
     manifest = json.loads((checkpoint / "manifest.json").read_text())
-    assert manifest["format"] == 1
+    assert manifest["format"] == 2
     assert (manifest["job"], manifest["number"]) == (JOB, 1)
     assert {entry["name"]: entry["size"] for entry in manifest["files"]} == {
         name: len(data) for name, data in FILES.items()
@@ -168,7 +168,8 @@ def test_a_manifest_that_cannot_be_read_is_refused(
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        pytest.param({"format": 2}, "has format 2, this outgrow reads 1", id="a newer format"),
+        pytest.param({"format": 3}, "has format 3, this outgrow reads 2", id="a newer format"),
+        pytest.param({"format": 1}, "has format 1, this outgrow reads 2", id="an older format"),
         pytest.param({"extra": 1}, "manifest cannot be read", id="an unknown field"),
         pytest.param({"pids": "7"}, "manifest cannot be read", id="another type"),
         pytest.param({"root_pid": 7.5}, "manifest cannot be read", id="half a PID"),

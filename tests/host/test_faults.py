@@ -84,8 +84,9 @@ def _is_frozen(cgroup: Path, guarded: bool) -> bool:
     return not guarded and "oom_kill_disable 1" in control
 
 
-def _ends_right(outgrow: Outgrow) -> None:
-    """Let it go on, resuming it where that is needed, and look at its one answer."""
+def _ends_right(outgrow: Outgrow, lost: float = 0.0) -> None:
+    """Let it go on, resuming it where that is needed, and look at its one answer. `lost`: seconds
+    of work that may be said to be lost at most."""
     (outgrow.directory / "go").touch()
     state = outgrow.jobs()["j"]["state"]
     if state in ("saved", "lost"):
@@ -95,7 +96,7 @@ def _ends_right(outgrow: Outgrow) -> None:
     outgrow.wait_for("j", "ended")
     assert _answers(outgrow) == answers == [_answer()]
     assert outgrow.jobs()["j"]["exit_status"] == 0
-    assert outgrow.story("j")["work_lost_seconds"] == 0
+    assert outgrow.story("j")["work_lost_seconds"] <= lost
 
 
 def _answers(outgrow: Outgrow) -> list[str]:
@@ -254,8 +255,8 @@ def test_the_jobs_pid_1_is_killed(outgrow: Outgrow) -> None:
 
 
 def test_outgrow_and_pid_1_are_killed_together_while_the_job_stands(outgrow: Outgrow) -> None:
-    """Nobody is left to thaw it. The kernel has killed the job; the next verb clears it away, and
-    what was committed is exact."""
+    """Nobody is left to thaw it, nor to say that it did not run on after it was saved. The kernel
+    has killed the job; the next verb clears it away, and what was committed is there."""
     with running(_start(outgrow, "stop@committed")) as process:
         with running(outgrow.start("move", "j", "--memory", "400MiB")) as asked:
             wait_until(lambda: _state_of(process.pid) == "T")
@@ -264,7 +265,7 @@ def test_outgrow_and_pid_1_are_killed_together_while_the_job_stands(outgrow: Out
             process.kill()
             asked.wait(60)
         process.wait(60)
-        _ends_right(outgrow)
+        _ends_right(outgrow, lost=5.0)
 
 
 def test_the_store_is_full(outgrow: Outgrow) -> None:

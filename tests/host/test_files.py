@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,18 +18,22 @@ import pytest
 from outgrow.agent.written import put_back
 from outgrow.core.errors import Damaged
 from outgrow.core.files import FileState
+from outgrow.engines.criu.find import find_criu
 from outgrow.ports import Draft
 from tests.contract.values import describe
-from tests.host.kit import MOVE, ROOT, Outgrow, python, read_line, running, wait_until
+from tests.host.kit import (
+    MOVE,
+    ROOT,
+    Outgrow,
+    kill_the_job,
+    python,
+    read_line,
+    running,
+    wait_until,
+)
 
 NOBODY = 65534
 WRITER = [sys.executable, str(ROOT / "examples" / "writer.py")]
-
-
-def kill_the_job(outgrow: Outgrow, name: str = "j") -> None:
-    """SIGKILL for every process of it, as an out-of-memory killer of somebody else's would."""
-    for pid in outgrow.processes(outgrow.jobs()[name]["id"]):
-        os.kill(pid, signal.SIGKILL)
 
 
 def saves(outgrow: Outgrow, name: str = "j") -> int:
@@ -302,7 +307,7 @@ def test_a_file_too_large_to_be_copied_is_named_when_the_job_would_go_back(
         pass
     done = outgrow("resume", "j")
     assert done.returncode == 12
-    assert "too large to be copied" in done.stderr
+    assert "there is no copy of it" in done.stderr
     assert (outgrow.directory / "data").stat().st_size == 70_000
 
 
@@ -315,11 +320,13 @@ def test_nothing_is_put_back_with_more_rights_than_the_owner_has(tmp_path: Path)
         secret.write_bytes(b"c" * 100)
         secret.chmod(0o600)
         copy.write_bytes(b"a" * 100)
-        state = FileState(f"{folder}/data", 1, 2, 100, 10**18, 0o640, grows=False, copy=copy.name)
+        state = FileState(f"{folder}/data", 2, 100, 10**18, 0o640, grows=False, copy=copy.name)
         (folder / "data").symlink_to(secret)
         there = describe(Draft("abcdefgh", 1, tmp_path), owner=NOBODY, files=(state,))
         aside = f"{folder}/data.outgrow-aside-1"
-        assert put_back(there, tmp_path, ran_on=True) == [aside]
+        assert put_back(there, tmp_path, ran_on=True) == [
+            f"what it wrote later is kept as {aside!r}"
+        ]
         assert secret.read_bytes() == b"c" * 100
         assert os.readlink(aside) == str(secret)
         status = (folder / "data").lstat()
@@ -329,6 +336,53 @@ def test_nothing_is_put_back_with_more_rights_than_the_owner_has(tmp_path: Path)
         os.chown(folder, 0, 0)
         with pytest.raises(Damaged, match=r"data.*could not be put back \(Permission denied\)"):
             put_back(there, tmp_path, ran_on=True)
+
+
+def test_a_stream_that_root_opened_for_another_user_stays_as_it_is(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        output = Path(name) / "output"
+        output.write_bytes(b"then and later")
+        output.chmod(0o600)
+        state = FileState(str(output), 2, 4, 10**18, 0o600, grows=True, stream=True)
+        state = replace(state, inode=output.stat().st_ino)
+        there = describe(Draft("abcdefgh", 1, tmp_path), owner=NOBODY, files=(state,))
+        (note,) = put_back(there, tmp_path, ran_on=True)
+        assert str(output) in note
+        assert "comes again" in note
+        assert output.read_bytes() == b"then and later"
+
+
+def test_a_job_that_could_not_come_back_can_still_do_so(outgrow: Outgrow) -> None:
+    """Its file was deleted, and made anew for a resume that failed."""
+    with saved_once(outgrow, DELETED):
+        pass
+    engine = outgrow.directory / "criu"
+    engine.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exec {find_criu()} --version\nexit 1\n')
+    engine.chmod(0o755)
+    failed = outgrow("resume", "j", env={"OUTGROW_CRIU": str(engine)})
+    assert failed.returncode == 75, failed.stderr
+    assert (outgrow.directory / "data").read_bytes() == b"a" * 1000
+    with running(outgrow.start("resume", "j", stdin=subprocess.PIPE)) as process:
+        out, err = process.communicate(b"go\ngo\n", timeout=60)
+    assert (out.decode(), process.returncode) == ("on\nwhole\n", 0), err.decode()
+
+
+@pytest.mark.parametrize("step", ["rolled-back", "resuming", "restoring"])
+def test_outgrow_is_killed_while_the_job_goes_back(outgrow: Outgrow, step: str) -> None:
+    with saved_once(outgrow, IN_PLACE):
+        pass
+    with running(
+        outgrow.start("resume", "j", stdin=subprocess.PIPE, fault=f"kill@{step}")
+    ) as killed:
+        assert killed.wait(60) == -signal.SIGKILL
+        if outgrow.wait_for("j", "lost", "saved", "unguarded")["state"] == "unguarded":
+            wait_until(lambda: outgrow.processes(outgrow.jobs()["j"]["id"]))
+            kill_the_job(outgrow)
+            outgrow.wait_for("j", "lost")
+    with running(outgrow.start("resume", "j", stdin=subprocess.PIPE)) as process:
+        out, err = process.communicate(b"go\ngo\n", timeout=60)
+    assert (out.decode(), process.returncode) == ("on\nwhole\n", 0), err.decode()
+    assert outgrow.story("j")["work_lost_seconds"] > 0
 
 
 def test_a_job_is_saved_again_and_again_and_its_answer_is_right(outgrow: Outgrow) -> None:

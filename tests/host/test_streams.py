@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from tests.host.kit import MOVE, Outgrow, grow, python, running, wait_until
+from tests.host.kit import MOVE, Outgrow, grow, kill_the_job, python, read_line, running, wait_until
 
 LINES = """
 import sys
@@ -157,6 +157,38 @@ def test_input_that_the_job_left_is_there_for_the_next(outgrow: Outgrow) -> None
         done = outgrow("run", "--", "sh", "-c", "read line; echo $line", stdin=stdin)
         assert done.stdout == "1\n"
         assert os.read(stdin.fileno(), 10) == b"2\n3\n"
+
+
+@pytest.mark.parametrize("handed_over", [True, False])
+def test_a_job_that_goes_back_reads_on_where_it_was_saved(
+    outgrow: Outgrow, handed_over: bool
+) -> None:
+    source = outgrow.directory / "in"
+    source.write_text("".join(f"{number}\n" for number in range(6)))
+    program = """
+import os, time
+for number in range(6):
+    line = b""
+    while not line.endswith(b"\\n"):
+        line += os.read(0, 1)
+    print(line.decode(), end="", flush=True)
+    while number in (1, 3) and not os.path.exists(f"go-{number}"):
+        time.sleep(0.01)
+"""
+    words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(program))
+    with source.open("rb") as stdin, running(outgrow.start(*words, stdin=stdin)) as process:
+        assert [read_line(process) for _ in range(2)] == ["0\n", "1\n"]
+        outgrow.wait_for("j", "running")
+        assert outgrow("save", "j").returncode == 0
+        (outgrow.directory / "go-1").touch()
+        assert [read_line(process) for _ in range(2)] == ["2\n", "3\n"]
+        kill_the_job(outgrow)
+        assert process.wait(60) == 137
+    (outgrow.directory / "go-3").touch()
+    with source.open("rb") as stdin:
+        options = {"stdin": stdin} if handed_over else {}
+        done = outgrow("resume", "j", **options)
+    assert (done.returncode, done.stdout) == (0, "2\n3\n4\n5\n"), done.stderr
 
 
 def test_a_stream_file_that_is_gone_stops_the_resume_with_its_name(outgrow: Outgrow) -> None:

@@ -111,10 +111,6 @@ class Keeper:
         """The last incarnation that there was: the next one gets the number after it."""
         self._chronicle.incarnation = incarnation
 
-    async def clear_away(self, cgroup: Cgroup) -> None:
-        """Remove what is left of an incarnation whose PID 1 is gone."""
-        await self._custody.rescue.remove_cgroup(cgroup)
-
     async def keep(self) -> Outcome:
         """Until the job has ended, or is kept on disk."""
         self._plan_a_save()

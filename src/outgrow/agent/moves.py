@@ -64,11 +64,11 @@ class Moves:
                 f"{self._custody.job.name} was saved without what no engine keeps: {what}",
                 trouble=True,
             )
-        for path in set(saved.not_copied) - self._told_not_copied:
-            self._told_not_copied.add(path)
+        for why in set(saved.not_copied) - self._told_not_copied:
+            self._told_not_copied.add(why)
             self._custody.say(
-                f"{path!r}, which {self._custody.job.name} rewrites, is too large for --copy-files:"
-                " once it has changed, the job cannot go back to this save",
+                f"{why}: once {self._custody.job.name} has rewritten it, the job cannot go back to"
+                " this save",
                 trouble=True,
             )
         return saved

@@ -43,7 +43,7 @@ class Saved:
     checkpoint: Checkpoint
     record: SaveRecord
     not_copied: tuple[str, ...] = ()
-    """Files that the job rewrites, and that were too large to be copied."""
+    """Of each file that the job rewrites and that has no copy: its name, and why."""
     lost: tuple[str, ...] = ()
     """What no engine could write down, of a job that could not wait."""
 
@@ -229,12 +229,13 @@ class Rescue:
         self, description: Description, draft: Draft, host_pids: list[int]
     ) -> tuple[Description, tuple[str, ...]]:
         streams = [stream.path for stream in description.streams if stream.path]
-        most = self._job.saving.copy_files
+        room = max(0, self._host.store.room() - _IMAGE_OVERHEAD)
+        most = min(self._job.saving.copy_files, room)
         files, not_copied = await self._loop.in_thread(
             lambda: capture(host_pids, streams, draft.images, most)
         )
         if not_copied:
-            self._host.journal.event(self._job.id, "files-not-copied", paths=not_copied)
+            self._host.journal.event(self._job.id, "files-not-copied", why=not_copied)
         return replace(description, files=files), not_copied
 
     def _describe(

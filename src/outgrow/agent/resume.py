@@ -5,17 +5,20 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from outgrow.agent import faults
 from outgrow.agent.host import Host
 from outgrow.agent.requests import Outcome, Say
 from outgrow.agent.session import Session
 from outgrow.agent.truth import Truth, find_truth, keep_alone
 from outgrow.agent.written import put_back
-from outgrow.core.errors import Busy, NotFound, Usage
+from outgrow.core.errors import Busy, NotFound, Transient, Usage
 from outgrow.core.fingerprint import misfits
 from outgrow.core.job import Incarnation, Job
 from outgrow.core.lifecycle import State
 from outgrow.core.policy import LimitPolicy
 from outgrow.core.units import format_size
+from outgrow.kernel import cgroups
+from outgrow.kernel.clearing import kill_and_remove
 from outgrow.launcher import records
 from outgrow.launcher.handle import take_over
 from outgrow.launcher.streams import streams_for, streams_held_by
@@ -51,12 +54,28 @@ def resume(host: Host, job: Job, last: Incarnation | None, memory: int | None, s
     description, images = host.store.open(job.id, truth.checkpoint, verify=not truth.certain)
     limit = memory or last.limit
     _check_fit(host, job, description, limit)
-    for aside in put_back(description, images, ran_on=not truth.certain):
-        say(f"kept aside what {job.name} wrote after that: {aside}")
+    _clear_away(job, last)
+    for note in put_back(description, images, ran_on=not truth.certain):
+        say(f"{job.name}: {note}")
+    faults.reached("rolled-back")
     job = replace(job, state=truth.state)
     session = Session(host, job, streams_for(description.streams), say, lock)
     lost = _work_lost(host, job, last, truth, description)
     return session.keep(session.come_back(truth.checkpoint, limit, last, lost))
+
+
+def _clear_away(job: Job, last: Incarnation) -> None:
+    """What is left of the incarnations before: nothing of them may still write to its files. Their
+    processes are dead, but for one that stood frozen, and can only now receive its SIGKILL."""
+    for cgroup in cgroups.left_by(job.id, last.cgroups):
+        try:
+            kill_and_remove(cgroup)
+        except OSError as error:
+            raise Transient(
+                f"a process of job {job.id} does not end ({error})",
+                preserved="its checkpoint is kept",
+                remedy=f"see what it waits for, and try again: {cgroup.paths[0]}/cgroup.procs",
+            ) from None
 
 
 def _check_fit(host: Host, job: Job, description: Description, limit: int) -> None:

@@ -160,11 +160,8 @@ class Session:
     async def come_back(
         self, checkpoint: int, limit: int, last: Incarnation, work_lost: float
     ) -> None:
-        """From a checkpoint, after which the job had run for `work_lost` seconds. What is left of
-        the last incarnation is removed first."""
+        """From a checkpoint, after which the job had run for `work_lost` seconds."""
         self._keeper.remember(last)
-        for cgroup in cgroups.left_by(self._keeper.job.id, last.cgroups):
-            await self._keeper.clear_away(cgroup)
         self._keeper.count_lost(work_lost)  # its files are back where they were already
         await self._keeper.come_back(checkpoint, limit)
         self._say(f"{self._keeper.job.name} continues with {format_size(limit)}")

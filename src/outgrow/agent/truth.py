@@ -18,6 +18,7 @@ from outgrow.core.lifecycle import State
 from outgrow.launcher import records
 from outgrow.store.posix import PosixStore
 
+
 @dataclass(frozen=True)
 class Truth:
     """`state` of the job; `kept` when a living process of outgrow keeps it; `wait_status` of one

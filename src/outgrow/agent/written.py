@@ -13,9 +13,11 @@ import stat
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
-from outgrow.core.errors import CannotSave, Damaged
+from outgrow.core.errors import Damaged
 from outgrow.core.files import Change, FileNow, FileState, needed_change
 from outgrow.kernel.open_files import WrittenFile, written_files
 from outgrow.launcher.program import own_program
@@ -27,40 +29,48 @@ _PIECE = 1 << 30
 _SQLITE = b"SQLite format 3\0"
 """How a database begins (sqlite.org/fileformat.html)."""
 _LONGEST_ROLLBACK = 3600.0
+_NOT_HERS = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""Errors of a file that another opened for the job: root, who redirects what `--user` runs."""
 
 
 def capture(
     pids: Iterable[int], streams: Iterable[str], images: Path, most: int
 ) -> tuple[tuple[FileState, ...], tuple[str, ...]]:
-    """What the standing processes `pids` have open for writing. Files that do not only grow are
-    copied into `images`, the smallest first, up to `most` bytes in all; the paths of those that
-    were too large come second. `streams`: paths of the job's standard streams. Blocking. Raises
-    CannotSave when a copy cannot be written."""
-    states, too_large, room, outer = [], [], most, {*streams}
-    for number, file in enumerate(sorted(written_files(pids), key=_size), start=1):
+    """What the standing processes `pids` have open for writing. Files that may be rewritten are
+    copied into `images`, those that seem to be first, the smallest of them first, up to `most`
+    bytes in all; what is rewritten and has no copy comes second, with the reason. `streams`: paths
+    of the job's standard streams. Blocking."""
+    states, not_copied, room, outer = [], [], most, {*streams}
+    for number, file in enumerate(sorted(written_files(pids), key=_by_need), start=1):
+        size, is_stream = file.status.st_size, file.path in outer
         copy = ""
-        if not file.grows:
-            if file.status.st_size <= room:
-                copy, room = f"written-{number}", room - file.status.st_size
-                _copy(file, images / copy)
+        if not file.shared and not (file.grows and is_stream):
+            why_not = "is larger than --copy-files allows"
+            if size <= room:
+                copy = f"written-{number}"
+                why_not = _copy(file, images / copy)
+            if why_not:
+                copy = ""
+                if not file.grows:
+                    not_copied.append(f"{file.path!r} {why_not}")
             else:
-                too_large.append(file.path)
+                room -= size
         states.append(
             FileState(
                 path=file.path,
-                device=file.status.st_dev,
                 inode=file.status.st_ino,
-                size=file.status.st_size,
+                size=size,
                 modified=file.status.st_mtime_ns,
                 mode=stat.S_IMODE(file.status.st_mode),
                 grows=file.grows,
+                shared=file.shared,
                 mapped=file.mapped,
-                stream=file.path in outer,
+                stream=is_stream,
                 copy=copy,
             )
         )
         states += _absent_companions(file)
-    return tuple(states), tuple(too_large)
+    return tuple(states), tuple(not_copied)
 
 
 def _absent_companions(file: WrittenFile) -> list[FileState]:
@@ -73,25 +83,29 @@ def _absent_companions(file: WrittenFile) -> list[FileState]:
         return []
     paths = [f"{file.path}{end}" for end in ("-journal", "-wal", "-shm")]
     return [
-        FileState(path, 0, 0, 0, 0, 0, grows=False, absent=True)
+        FileState(path, 0, 0, 0, 0, grows=False, absent=True)
         for path in paths
         if not os.path.lexists(path)
     ]
 
 
 def put_back(description: Description, images: Path, *, ran_on: bool) -> list[str]:
-    """Make the files of a checkpoint what they were, with the rights of the job's owner; what was
-    kept aside of them. Blocking. Raises Damaged, naming the file and what to do, before anything is
-    changed when one of them cannot be that."""
+    """Make the files of a checkpoint what they were, with the rights of the job's owner; what there
+    is to say of it, a sentence each. Blocking. Raises Damaged, naming the file and what to do,
+    before anything is changed when one of them cannot be that. Can be cut short and done again."""
     plan, descriptors = [], []
     try:
         for state in description.files:
-            change, why = needed_change(state, _now(state.path), ran_on=ran_on)
+            status = _status(state.path)
+            now = status and FileNow(status.st_ino, status.st_size, status.st_mtime_ns)
+            change, why = needed_change(state, now, ran_on=ran_on)
             if change is Change.REFUSE:
-                raise _refusal(state.path, why)
+                raise _refusal(state.path, why, "its checkpoint is kept, and no file was changed")
             if change is Change.NOTHING:
                 continue
             entry = {**asdict(state), "change": change.value}
+            if status is not None:
+                entry["seen"] = [status.st_dev, status.st_ino]
             if state.copy:
                 entry["source"] = os.open(images / state.copy, os.O_RDONLY | os.O_CLOEXEC)
                 descriptors.append(int(entry["source"]))
@@ -102,28 +116,43 @@ def put_back(description: Description, images: Path, *, ran_on: bool) -> list[st
             os.close(descriptor)
 
 
-def _roll_back(
-    plan: Sequence[dict[str, object]], descriptors: Sequence[int], owner: int
-) -> list[str]:
+def _roll_back(plan: Sequence[dict[str, Any]], descriptors: Sequence[int], owner: int) -> list[str]:
     gid, groups = _groups(owner)
     work = {"uid": owner, "gid": gid, "groups": groups, "entries": plan}
-    done = subprocess.run(
-        own_program("outgrow.launcher.rollback"),
-        input=json.dumps(work),
-        capture_output=True,
-        text=True,
-        pass_fds=descriptors,
-        timeout=_LONGEST_ROLLBACK,
-        check=False,  # what it did is in its answers
-    )
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    for answer in answers:
-        if "error" in answer:
-            raise _refusal(answer["path"], f"could not be put back ({answer['error']})")
-    if len(answers) < len(plan):
-        path = str(plan[len(answers)]["path"])
-        raise _refusal(path, f"could not be put back ({done.stderr.strip()[-200:]})")
-    return [answer["aside"] for answer in answers if answer["aside"]]
+    try:
+        done = subprocess.run(
+            own_program("outgrow.launcher.rollback"),
+            input=json.dumps(work),
+            capture_output=True,
+            text=True,
+            pass_fds=descriptors,
+            timeout=_LONGEST_ROLLBACK,
+            check=False,  # what it did is in its answers
+        )
+    except subprocess.TimeoutExpired as late:
+        done = subprocess.CompletedProcess(late.cmd, 1, _text(late.stdout), "it took too long")
+    answers = [json.loads(line) for line in done.stdout.splitlines() if line.endswith("}")]
+    failure = {"error": f"it stopped: {done.stderr.strip()[-200:]}"}
+    notes = []
+    for entry, answer in zip_longest(plan, answers, fillvalue=failure):
+        if "error" not in answer:
+            notes += [f"what it wrote later is kept as {answer['aside']!r}"] * bool(answer["aside"])
+        elif entry["stream"] and answer.get("errno") in _NOT_HERS:
+            notes.append(
+                f"{entry['path']!r} could not be cut back ({answer['error']}):"
+                " what it wrote later stays there, and comes again"
+            )
+        else:
+            raise _refusal(
+                entry["path"],
+                f"could not be put back ({answer['error']})",
+                "its checkpoint is kept, and so is what was cut off, beside each file",
+            )
+    return notes
+
+
+def _text(output: bytes | str | None) -> str:
+    return output.decode(errors="replace") if isinstance(output, bytes) else output or ""
 
 
 def _groups(uid: int) -> tuple[int, list[int]]:
@@ -136,28 +165,28 @@ def _groups(uid: int) -> tuple[int, list[int]]:
     return entry.pw_gid, os.getgrouplist(entry.pw_name, entry.pw_gid)
 
 
-def _refusal(path: str, why: str) -> Damaged:
+def _refusal(path: str, why: str, preserved: str) -> Damaged:
     return Damaged(
         f"{path!r}, which the job was writing, {why}",
-        preserved="its checkpoint is kept, and no file was overwritten",
+        preserved=preserved,
         remedy="put the file back as it was, or start the job anew",
     )
 
 
-def _now(path: str) -> FileNow | None:
+def _status(path: str) -> os.stat_result | None:
     try:
-        status = os.stat(path)
+        return os.stat(path)
     except OSError:
         return None
-    return FileNow(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def _size(file: WrittenFile) -> int:
-    return file.status.st_size
+def _by_need(file: WrittenFile) -> tuple[bool, int]:
+    return file.grows, file.status.st_size
 
 
-def _copy(file: WrittenFile, target: Path) -> None:
-    """The file that is open, not the one that its path may name by now."""
+def _copy(file: WrittenFile, target: Path) -> str:
+    """The file that is open, not the one that its path may name by now. Why that was not possible,
+    and nothing is left of it then: the job is saved all the same."""
     try:
         with file.opened.open("rb") as source, target.open("xb") as copy:
             try:
@@ -165,11 +194,9 @@ def _copy(file: WrittenFile, target: Path) -> None:
             except OSError:  # another filesystem, or one that cannot share blocks
                 _copy_bytes(source.fileno(), copy.fileno())
     except OSError as error:
-        raise CannotSave(
-            f"{file.path!r}, which the job writes, could not be copied ({error.strerror})",
-            preserved="the job runs on",
-            remedy="free some room, or lower --copy-files",
-        ) from None
+        target.unlink(missing_ok=True)
+        return f"could not be copied ({error.strerror})"
+    return ""
 
 
 def _copy_bytes(source: int, target: int) -> None:

@@ -12,15 +12,22 @@ class FileState:
     `modified` in nanoseconds since the epoch."""
 
     path: str
-    device: int
     inode: int
+    """Its device is not noted: that number changes with the next boot, and with the next mount of
+    what has no disk of its own (NFS, btrfs, tmpfs)."""
+
     size: int
     modified: int
     mode: int
     """Permissions (chmod(2))."""
 
     grows: bool
-    """Whether it is only ever appended to: all who write to it stand at its end."""
+    """Whether it seems to be only ever appended to: all who write to it append, or write only and
+    stand at its end."""
+
+    shared: bool = False
+    """Whether others may append to it as well, in nobody's way: all who write to it do so by
+    O_APPEND, and none of them reads."""
 
     mapped: bool = False
     """Whether it is mapped: a store to memory then changes it, and `modified` need not tell."""
@@ -40,7 +47,6 @@ class FileState:
 class FileNow:
     """What is at the path of a FileState now."""
 
-    device: int
     inode: int
     size: int
     modified: int
@@ -51,7 +57,8 @@ class Change(Enum):
 
     NOTHING = "nothing"
     CUT = "cut"
-    """Bytes were appended: they are kept aside, and cut off."""
+    """Bytes were appended: they are kept aside, and cut off. Where there is a copy, what it holds
+    comes back as well."""
     FILL = "fill"
     """It was rewritten: its content comes back from the copy."""
     CREATE = "create"
@@ -69,20 +76,34 @@ def needed_change(then: FileState, now: FileNow | None, *, ran_on: bool) -> tupl
         return (Change.ASIDE if ran_on and now is not None else Change.NOTHING), ""
     if then.stream and not ran_on:
         return Change.NOTHING, ""  # where the job left it, or after what others wrote since
-    if now is None or (now.device, now.inode) != (then.device, then.inode):
-        what = "is missing" if now is None else "is another file now"
-        if ran_on and then.copy:
-            return Change.CREATE, what
-        return Change.REFUSE, what
-    untouched = now.size == then.size and (now.modified == then.modified or then.grows)
-    if untouched and not (ran_on and then.mapped):
+    if now is None:
+        return _made_anew(then, "is missing", ran_on=ran_on)
+    # Of another inode but like this one: put back from a backup, or made anew by a resume before.
+    untouched = (now.size, now.modified) == (then.size, then.modified)
+    if now.inode != then.inode and not untouched:
+        return _made_anew(then, "is another file now", ran_on=ran_on)
+    if ran_on:
+        return _gone_back(then, now, untouched=untouched)
+    if untouched or (then.grows and now.size == then.size):
         return Change.NOTHING, ""
-    if not ran_on:
-        return Change.REFUSE, "was changed by somebody else since the job was saved"
+    if then.shared and now.size > then.size:
+        return Change.NOTHING, ""  # a log of several, who all append to it
+    return Change.REFUSE, "was changed by somebody else since the job was saved"
+
+
+def _made_anew(then: FileState, what: str, *, ran_on: bool) -> tuple[Change, str]:
+    return (Change.CREATE if ran_on and then.copy else Change.REFUSE), what
+
+
+def _gone_back(then: FileState, now: FileNow, *, untouched: bool) -> tuple[Change, str]:
+    if untouched and not then.mapped:
+        return Change.NOTHING, ""
     if then.grows and now.size > then.size:
         return Change.CUT, ""
     if then.copy:
         return Change.FILL, ""
+    if then.grows and now.size == then.size:
+        return Change.NOTHING, ""
     if then.grows:
         return Change.REFUSE, f"is shorter than it was ({now.size} bytes instead of {then.size})"
-    return Change.REFUSE, "was rewritten since, and was too large to be copied"
+    return Change.REFUSE, "was rewritten since, and there is no copy of it"

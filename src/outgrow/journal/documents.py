@@ -30,7 +30,7 @@ def decode_job(text: str) -> Job:
     policy["next_size"] = NextSize(Fraction(rule["factor"]), rule["plus"])
     policy["on_limit"] = tuple(Action(word) for word in policy["on_limit"])
     data["policy"] = LimitPolicy(**policy)
-    data["saving"] = SavePolicy(**data["saving"])
+    data["saving"] = SavePolicy(**data.get("saving", {}))
     data["state"] = State(data["state"])
     data["command"] = tuple(data["command"])
     return Job(**data)

@@ -72,6 +72,7 @@ def streams_for(keys: Iterable[StreamKey]) -> Streams:
             if key.key not in opened:
                 same = _is_file_of(key, key.stream)
                 opened[key.key] = key.stream if same else _opened_again(key)
+                _go_to_its_place(key, opened[key.key])
             descriptors[key.stream] = opened[key.key]
         elif not _is_pipe_or_terminal(key.stream):
             # A file in the place of a pipe: CRIU would open it anew, from its beginning.
@@ -202,11 +203,14 @@ def _opened_again(key: StreamKey) -> int:
         os.close(descriptor)
         raise _stream_is_gone(key, "is another file now")
     os.set_blocking(descriptor, True)
-    # Where the job left it; but after what others have written to it since.
+    return descriptor
+
+
+def _go_to_its_place(key: StreamKey, descriptor: int) -> None:
+    """Where the job left it; but after what others have written to it since."""
     written = key.flags & os.O_ACCMODE != os.O_RDONLY
     end = os.lseek(descriptor, 0, os.SEEK_END)
     os.lseek(descriptor, max(key.offset, end) if written else key.offset, os.SEEK_SET)
-    return descriptor
 
 
 def _stream_is_gone(key: StreamKey, why: str) -> NotFound:

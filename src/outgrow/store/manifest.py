@@ -13,7 +13,7 @@ from outgrow.core.files import FileState
 from outgrow.core.fingerprint import Fingerprint
 from outgrow.ports import Description, StreamKey
 
-FORMAT = 1
+FORMAT = 2
 
 
 class FileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,16 +38,22 @@ class WrittenEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One file that the job was writing: see core.files.FileState."""
 
     path: str
-    device: int
     inode: int
     size: int
     modified: int
     mode: int
     grows: bool
+    shared: bool
     mapped: bool
     stream: bool
     absent: bool
     copy: str
+
+
+class _Version(msgspec.Struct, frozen=True):
+    """What every version of the document begins with."""
+
+    format: int
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -109,13 +115,15 @@ def encode(description: Description, files: list[FileEntry]) -> bytes:
 def decode(data: bytes) -> Manifest:
     """Read a document. Raises Damaged for one that was not written by `encode`."""
     try:
-        manifest = msgspec.json.decode(data, type=Manifest)
+        version = msgspec.json.decode(data, type=_Version).format
+        manifest = msgspec.json.decode(data, type=Manifest) if version == FORMAT else None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Damaged(f"the checkpoint's manifest cannot be read ({error})") from None
-    if manifest.format != FORMAT:
+    if manifest is None:
         raise Damaged(
-            f"the checkpoint has format {manifest.format}, this outgrow reads {FORMAT}",
-            remedy="use the outgrow that wrote it, or a newer one",
+            f"the checkpoint has format {version}, this outgrow reads {FORMAT}",
+            preserved="it is kept as it is",
+            remedy="use the outgrow that wrote it",
         )
     copies = [written.copy for written in manifest.written if written.copy]
     for name in (*(entry.name for entry in manifest.files), *copies):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from outgrow.agent.written import capture, put_back
-from outgrow.core.errors import CannotSave, Damaged
+from outgrow.core.errors import Damaged
 from outgrow.core.files import FileState
 from outgrow.core.units import MIB
 from outgrow.ports import Draft
@@ -31,10 +32,10 @@ class Written:
         self.states: dict[str, FileState] = {}
 
     def capture(self, most: int = MIB) -> tuple[str, ...]:
-        states, too_large = capture([os.getpid()], [], self.images, most)
+        states, not_copied = capture([os.getpid()], [], self.images, most)
         ours = [state for state in states if Path(state.path).parent == self.folder]
         self.states = {Path(state.path).name: state for state in ours}
-        return tuple(path for path in too_large if Path(path).parent == self.folder)
+        return tuple(why for why in not_copied if str(self.folder) in why)
 
     def put_back(self, *, ran_on: bool = True) -> list[str]:
         files = tuple(self.states.values())
@@ -62,23 +63,49 @@ def test_what_grows_is_not_copied_and_what_is_rewritten_is(written: Written) -> 
 
 
 def test_what_is_too_large_is_named(written: Written) -> None:
-    assert written.capture(most=9999) == (f"{written.folder}/data",)
+    why = "is larger than --copy-files allows"
+    assert written.capture(most=9999) == (f"'{written.folder}/data' {why}",)
     assert written.states["data"].copy == ""
 
 
-def test_a_copy_that_cannot_be_written_is_an_error(written: Written) -> None:
-    written.images.rmdir()
-    with pytest.raises(CannotSave, match=r"could not be copied"):
-        written.capture()
+def test_a_copy_that_cannot_be_written_is_named_and_the_job_saved_without_it(
+    written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("os.copy_file_range", full)
+    monkeypatch.setattr("fcntl.ioctl", full)
+    why = "could not be copied (No space left on device)"
+    assert written.capture() == (f"'{written.folder}/data' {why}",)
+    assert written.states["data"].copy == ""
+    assert list(written.images.iterdir()) == []
+
+
+def test_what_is_written_at_its_end_may_yet_be_rewritten(written: Written) -> None:
+    """As an archive is, whose head is filled in at the end."""
+    with (written.folder / "archive").open("wb", buffering=0) as archive:
+        archive.write(b"head" + bytes(100))
+        assert written.capture() == ()
+        assert written.states["archive"].grows
+        archive.write(b"more")
+        archive.seek(0)
+        archive.write(b"HEAD")
+    aside = f"{written.folder}/archive.outgrow-tail-1"
+    assert written.put_back() == [f"what it wrote later is kept as {aside!r}"]
+    assert (written.folder / "archive").read_bytes() == b"head" + bytes(100)
+    assert Path(aside).read_bytes() == b"more"
+    assert written.capture(most=0) != ()
+    assert not any("archive" in why for why in written.capture(most=0))
 
 
 def test_what_was_appended_is_cut_off_and_kept(written: Written) -> None:
     written.capture()
     before = (written.folder / "log").stat()
     written.log.write(b"later\n")
-    aside = written.put_back()
-    assert aside == [f"{written.folder}/log.outgrow-tail-1"]
-    assert Path(aside[0]).read_bytes() == b"later\n"
+    aside = f"{written.folder}/log.outgrow-tail-1"
+    assert written.put_back() == [f"what it wrote later is kept as {aside!r}"]
+    assert Path(aside).read_bytes() == b"later\n"
     after = (written.folder / "log").stat()
     assert (after.st_ino, after.st_size, after.st_mtime_ns) == (
         before.st_ino,
@@ -87,7 +114,7 @@ def test_what_was_appended_is_cut_off_and_kept(written: Written) -> None:
     )
     assert written.put_back() == []
     written.log.write(b"again\n")
-    assert written.put_back() == [f"{written.folder}/log.outgrow-tail-2"]
+    assert aside.replace("-1", "-2") in written.put_back()[0]
 
 
 def test_what_was_rewritten_is_filled_from_its_copy_and_stays_the_same_file(
@@ -112,24 +139,30 @@ def test_what_is_gone_is_made_again(written: Written) -> None:
     assert written.put_back() == []
     assert (written.folder / "data").read_bytes() == b"0123456789" * 1000
     assert (written.folder / "data").stat().st_mode & 0o777 == 0o640
+    assert written.put_back() == [], "another inode now, and what it was"
+    assert written.put_back(ran_on=False) == []
+    assert [path.name for path in written.folder.iterdir() if "outgrow" in path.name] == []
 
 
 def test_nothing_is_changed_when_one_of_them_cannot_be_what_it_was(written: Written) -> None:
     written.capture(most=0)
     written.data.write(b"more")
     written.log.write(b"later\n")
-    with pytest.raises(Damaged, match=r"data.*too large to be copied") as caught:
+    with pytest.raises(Damaged, match=r"data.*there is no copy of it") as caught:
         written.put_back()
-    assert "checkpoint is kept" in caught.value.preserved
+    assert "no file was changed" in caught.value.preserved
     assert (written.folder / "log").read_bytes() == b"line\nlater\n"
 
 
 def test_what_others_changed_is_theirs(written: Written) -> None:
     written.capture()
-    written.log.write(b"theirs\n")
-    with pytest.raises(Damaged, match=r"log.*changed by somebody else"):
+    written.log.write(b"theirs\n")  # a log of several
+    assert written.put_back(ran_on=False) == []
+    written.data.write(b"theirs\n")
+    with pytest.raises(Damaged, match=r"data.*changed by somebody else"):
         written.put_back(ran_on=False)
     assert (written.folder / "log").read_bytes() == b"line\ntheirs\n"
+    assert (written.folder / "data").read_bytes() == b"0123456789" * 1000 + b"theirs\n"
 
 
 def test_a_file_that_became_another_meanwhile_is_left_alone(written: Written) -> None:
@@ -149,5 +182,17 @@ def test_a_database_without_a_journal_has_none_afterwards(written: Written) -> N
     assert written.states["base-journal"].absent
     journal = written.folder / "base-journal"
     journal.write_bytes(b"hot")
-    assert written.put_back() == [f"{journal}.outgrow-aside-1"]
+    assert f"{journal}.outgrow-aside-1" in written.put_back()[0]
     assert not journal.exists()
+
+
+def test_what_was_cut_short_is_done_again(written: Written) -> None:
+    written.capture()
+    written.log.write(b"later\n")
+    (written.folder / "data").unlink()
+    for name in ("log", "data"):
+        (written.folder / f"{name}.outgrow-new").write_bytes(b"half")
+    written.put_back()
+    assert (written.folder / "data").read_bytes() == b"0123456789" * 1000
+    assert (written.folder / "log.outgrow-tail-1").read_bytes() == b"later\n"
+    assert not list(written.folder.glob("*.outgrow-new"))

@@ -20,23 +20,22 @@ def of_ours(folder: Path) -> dict[str, WrittenFile]:
 
 
 @pytest.mark.parametrize(
-    ("mode", "grows"),
+    ("mode", "grows", "shared"),
     [
-        pytest.param("wb", True, id="written from its beginning to its end"),
-        pytest.param("ab", True, id="appended to"),
-        pytest.param("a+b", True, id="appended to, and read"),
-        pytest.param("w+b", False, id="read and written anywhere"),
-        pytest.param("r+b", False, id="rewritten"),
+        pytest.param("wb", True, False, id="written from its beginning to its end"),
+        pytest.param("ab", True, True, id="appended to"),
+        pytest.param("a+b", True, False, id="appended to, and read"),
+        pytest.param("w+b", False, False, id="read and written anywhere"),
+        pytest.param("r+b", False, False, id="rewritten"),
     ],
 )
-def test_whether_a_file_only_grows(tmp_path: Path, mode: str, grows: bool) -> None:
+def test_whether_a_file_only_grows(tmp_path: Path, mode: str, grows: bool, shared: bool) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"before")
     with path.open(mode, buffering=0) as file:
         file.write(b"now")
         found = of_ours(tmp_path)["file"]
-    assert found.grows is grows
-    assert not found.mapped
+    assert (found.grows, found.shared, found.mapped) == (grows, shared, False)
     assert found.status.st_size == path.stat().st_size
 
 
@@ -63,6 +62,20 @@ def test_what_is_mapped_counts_without_a_descriptor(tmp_path: Path) -> None:
     assert not found.grows
     assert found.opened.read_bytes() == bytes(8192)
     memory.close()
+
+
+def test_a_file_may_have_any_name(tmp_path: Path) -> None:
+    names = ["a\rb", "a\x0bb", "a\x85b", "a\u2028b", "a b", "a\nb"]
+    files = [(tmp_path / name).open("w+b") for name in names]
+    memories = []
+    for file in files:
+        file.truncate(4096)
+        memories.append(mmap.mmap(file.fileno(), 4096))
+    assert sorted(of_ours(tmp_path)) == sorted(names)
+    assert all(file.mapped for file in of_ours(tmp_path).values())
+    for memory, file in zip(memories, files, strict=True):
+        memory.close()
+        file.close()
 
 
 def test_what_is_only_read_or_has_no_name_is_left_out(tmp_path: Path) -> None:

@@ -139,6 +139,25 @@ def test_a_file_is_opened_again_for_a_job_that_comes_back(
     os.close(seen.descriptors[1])
 
 
+@pytest.mark.parametrize(
+    ("flags", "offset", "expected"),
+    [
+        pytest.param(os.O_RDONLY, 4, 4, id="read: where the job was"),
+        pytest.param(os.O_WRONLY, 4, 10, id="written: after what others wrote since"),
+    ],
+)
+def test_a_file_that_is_handed_over_again_is_read_on_and_written_on(
+    look: Look, tmp_path: Path, flags: int, offset: int, expected: int
+) -> None:
+    """As in `resume < data`, whose shell opened it at its beginning."""
+    (tmp_path / "file").write_bytes(b"0123456789")
+    descriptor = os.open(tmp_path / "file", flags)
+    seen = look(stdin=descriptor, outer=[file_key(0, tmp_path / "file", flags, offset)])
+    assert os.lseek(descriptor, 0, os.SEEK_CUR) == expected
+    assert seen.descriptors[0] == 0
+    os.close(descriptor)
+
+
 def test_a_file_of_two_descriptions_is_reached_through_a_relay_by_the_second(
     look: Look, tmp_path: Path
 ) -> None:
