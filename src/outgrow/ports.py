@@ -167,6 +167,8 @@ class DumpRequest:
     freezer_path: str
     streams: Sequence[StreamKey] = ()
     host_pids: Sequence[int] = ()
+    lossy: bool = False
+    """Whether connections that the job has not accepted yet may be left out."""
     timeout: float = 3600.0
 
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from outgrow.journal.reader import JournalReader
+
 ROOT = Path(__file__).parents[2]
 GROW = [sys.executable, str(ROOT / "examples" / "grow.py")]
 MOVE = ("--on-limit", "move")
@@ -65,6 +67,15 @@ class Outgrow:
         assert done.returncode == 0, done.stderr
         story: dict[str, Any] = json.loads(done.stdout)
         return story
+
+    def steps(self, job: str) -> list[str]:
+        """Of its rescues, in order, by name."""
+        reader = JournalReader(self.state / "journal.sqlite3")
+        try:
+            events = reader.events(reader.find(job).id)
+        finally:
+            reader.close()
+        return [event.data["name"] for event in events if event.kind == "step"]
 
     def jobs(self) -> dict[str, dict[str, Any]]:
         """`ps --all --json`, by name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import subprocess
+import time
 
 import pytest
 
@@ -129,3 +130,128 @@ def test_nothing_is_found_in_an_ordinary_job(outgrow: Outgrow) -> None:
         process.communicate(b"\n", timeout=60)
     assert "does not run now" in outgrow("doctor", "--job", "j").stdout
     assert outgrow("doctor", "--job", "nosuchjob").returncode == 10
+
+
+VFORK = """
+import ctypes, os, platform
+def vfork(child):
+    flags = 0x4000 | 17  # CLONE_VFORK, SIGCHLD
+    words = (0, flags, 0, 0, 0) if platform.machine() == "s390x" else (flags, 0, 0, 0, 0)
+    pid = ctypes.CDLL(None).syscall({"x86_64": 56, "aarch64": 220}[platform.machine()], *words)
+    if pid == 0:
+        child()
+        os._exit(0)
+    return pid
+"""
+"""vfork(2) as a program calls it, but for the memory, which the child has for itself: the parent
+waits in the kernel until the child is done."""
+
+
+@pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "aarch64"), reason="needs the number of clone(2) here"
+)
+def test_a_parent_in_vfork_is_waited_for(outgrow: Outgrow) -> None:
+    program = f"""{VFORK}
+import time
+def child():
+    print("on", flush=True)
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    os._exit(0)
+os.waitpid(vfork(child), 0)
+print("went on", flush=True)
+while not os.path.exists("end"):
+    time.sleep(0.01)
+"""
+    words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(program))
+    with running(outgrow.start(*words)) as process:
+        assert read_line(process) == "on\n"
+        outgrow.wait_for("j", "running")
+        done = outgrow("save", "j")
+        assert (done.returncode, "vfork" in done.stderr) == (75, True), done.stderr
+        with running(outgrow.start("move", "j", "--memory", "128MiB")) as moved:
+            time.sleep(0.3)
+            (outgrow.directory / "go").touch()
+            _, err = moved.communicate(timeout=60)
+            assert moved.returncode == 0, err
+        assert read_line(process) == "went on\n"
+        (outgrow.directory / "end").touch()
+        assert process.wait(60) == 0
+
+
+@pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "aarch64"), reason="needs the number of clone(2) here"
+)
+def test_at_the_limit_it_is_let_on_until_its_child_is_on_its_way(outgrow: Outgrow) -> None:
+    program = f"""{VFORK}
+import sys, time
+full, near = os.pipe()
+def child():
+    os.read(full, 1)
+    for _ in range(20):
+        time.sleep(0.001)
+if os.fork() == 0:
+    os.waitpid(vfork(child), 0)
+    os._exit(0)
+blocks = [bytearray(b"x" * (8 << 20)) for _ in range(3)]
+os.write(near, b"x")
+blocks += [bytearray(b"x" * (8 << 20)) for _ in range(20)]
+print("OK", os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+    words = ("--memory", "64MiB", "--max-memory", "1GiB", "--on-limit", "move")
+    done = outgrow("run", *words, "--name", "j", "--", *python(program))
+    assert (done.returncode, done.stdout) == (0, "OK 0\n"), done.stderr
+    story = outgrow.story("j")
+    assert len(story["incarnations"]) > 1
+    assert {save["outcome"] for save in story["saves"]} == {"moved"}
+    assert "let-on" in outgrow.steps("j")
+
+
+def test_a_connection_that_is_not_accepted_is_waited_for(outgrow: Outgrow) -> None:
+    program = """
+import os, socket, time
+listener = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(listener.getsockname())
+print("on", flush=True)
+while not os.path.exists("go"):
+    time.sleep(0.01)
+server, _ = listener.accept()
+client.sendall(b"went on")
+print(server.recv(100).decode(), flush=True)
+while not os.path.exists("end"):
+    time.sleep(0.01)
+client.sendall(b"to its end")
+print(server.recv(100).decode())
+"""
+    words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(program))
+    with running(outgrow.start(*words)) as process:
+        assert read_line(process) == "on\n"
+        outgrow.wait_for("j", "running")
+        done = outgrow("save", "j")
+        assert (done.returncode, "not accepted" in done.stderr) == (75, True), done.stderr
+        (outgrow.directory / "go").touch()
+        assert read_line(process) == "went on\n"
+        done = outgrow("move", "j", "--memory", "128MiB")
+        assert done.returncode == 0, done.stderr
+        (outgrow.directory / "end").touch()
+        assert read_line(process) == "to its end\n"
+        assert process.wait(60) == 0
+
+
+def test_at_the_limit_a_connection_that_nobody_accepts_is_lost_and_the_job_is_not(
+    outgrow: Outgrow,
+) -> None:
+    program = """
+import socket
+listener = socket.create_server(("127.0.0.1", 0))
+client = socket.socket()
+client.setblocking(False)
+client.connect_ex(listener.getsockname())
+blocks = [bytearray(b"x" * (8 << 20)) for _ in range(30)]
+print("OK")
+"""
+    words = ("--memory", "128MiB", "--max-memory", "1GiB", "--on-limit", "move")
+    done = outgrow("run", *words, "--name", "j", "--", *python(program))
+    assert (done.returncode, done.stdout) == (0, "OK\n"), done.stderr
+    assert "saved without what no engine keeps" in done.stderr
+    assert "not accepted" in done.stderr

@@ -7,8 +7,8 @@ always say the same.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from outgrow.agent import preflight
 from outgrow.agent.chronicle import Chronicle
 from outgrow.agent.guard import FREEZE_TIMEOUT, Guard, Stopped
 from outgrow.agent.host import Host
@@ -24,12 +24,22 @@ from outgrow.core.job import Incarnation, Job
 from outgrow.core.lifecycle import State
 from outgrow.core.obstacles import Obstacle
 from outgrow.core.sizing import NO_LIMIT
+from outgrow.kernel.obstacles import find_obstacles
 from outgrow.launcher.streams import Streams
 from outgrow.ports import Cgroup
 
-_TRIES_TO_STOP = 40
-_LET_IT_READ = 0.025
+_LET_IT_PASS = (0.025,) * 40
 """Seconds; a second in all, and then the save says why not."""
+_LET_IT_PASS_AT_THE_LIMIT = (0.002, 0.002, 0.005, 0.01, 0.02, 0.04)
+"""The same for a job that has hardly any room to run on in."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A job that stands: the seconds that stopping it took, and what is in a save's way."""
+
+    seconds: float
+    obstacles: list[Obstacle]
 
 
 class Custody:
@@ -145,17 +155,42 @@ class Custody:
             )
         return self.host.clock.monotonic() - began
 
-    async def stop_for_a_save(self) -> float:
-        """Stop it at an instant at which a save loses nothing: the program is let on for a moment
-        until it has read what no engine keeps. The seconds that stopping took. Raises CannotSave,
-        and it runs."""
-        for _ in range(_TRIES_TO_STOP):
-            seconds = self.freeze()
-            if not preflight.must_wait(self._pids()):
-                return seconds
-            self.run_on("it has not read what no engine keeps")
-            await self.loop.sleep(_LET_IT_READ)
-        return self.freeze()
+    async def stop_for_a_save(self) -> Standing:
+        """Stop it at an instant at which nothing is in a save's way that passes: it is let on for a
+        moment until it has. Raises CannotSave, and it runs."""
+        for pause in (*_LET_IT_PASS, 0.0):
+            standing = Standing(self.freeze(), await self._obstacles())
+            if not pause or not any(found.reason.passes for found in standing.obstacles):
+                break
+            self.run_on("something was in the way that passes")
+            await self.loop.sleep(pause)
+        return standing
+
+    async def obstacles_at_the_limit(self) -> list[Obstacle]:
+        """What is in a save's way for a job that the guard has stopped, once what passes had a
+        moment for that. Beyond its limit it is only let on for what would keep it from being saved
+        at all."""
+        cgroup = self.the_living().cgroup
+        for pause in _LET_IT_PASS_AT_THE_LIMIT:
+            obstacles = await self._obstacles()
+            passing = [found.reason for found in obstacles if found.reason.passes]
+            if cgroup.usage() >= cgroup.limit:
+                passing = [reason for reason in passing if not reason.lost]
+            if not passing or not await self._let_on(pause):
+                return obstacles
+        return await self._obstacles()
+
+    async def _let_on(self, pause: float) -> bool:
+        """Let it run for so long, with growth held back; whether it stands again. No checkpoint is
+        begun yet, and so PID 1 need not know."""
+        cgroup = self.the_living().cgroup
+        cgroup.brace(self.band, room=0)
+        cgroup.thaw()
+        self.rescue.step("let-on")
+        await self.loop.sleep(pause)
+        stands = cgroup.freeze(FREEZE_TIMEOUT)
+        self.guard.hold(cgroup)
+        return stands
 
     def thaw(self, reason: str) -> None:
         """Let it run, unguarded."""
@@ -192,14 +227,19 @@ class Custody:
                 self.host.store.delete(self.job.id, number)
                 self.chronicle.event("checkpoint-deleted", number=number)
 
+    async def _obstacles(self) -> list[Obstacle]:
+        pids = self._pids()
+        return await self.loop.in_thread(lambda: find_obstacles(pids))
+
     def _pids(self) -> list[int]:
         return self.the_living().cgroup.processes()
 
     def _cannot_be_saved(self, obstacle: Obstacle) -> None:
-        self.chronicle.event("obstacle", pid=obstacle.pid, what=obstacle.what)
+        self.chronicle.event("obstacle", pid=obstacle.pid, what=obstacle.reason.what)
         self.say(
             f"{self.job.name} cannot be saved now: {obstacle};"
-            f" at its limit only the rest of --on-limit is left. To mend it: {obstacle.remedy}",
+            " at its limit only the rest of --on-limit is left."
+            f" To mend it: {obstacle.reason.remedy}",
             trouble=True,
         )
 

@@ -120,7 +120,7 @@ class Keeper:
             match item:
                 case _Ended(number) if self._is_current(number):
                     outcome = await self._ended()
-                case _Crossed(number, stopped) if self._stands_since(number):
+                case _Crossed(number, stopped) if self._still_holds(number, stopped):
                     outcome = await self._at_the_limit(stopped)
                 case _SaveIsDue():
                     await self._save_at_its_interval()
@@ -161,9 +161,10 @@ class Keeper:
     async def _stop_and_save(self, cause: str) -> Saved:
         """A job that stands frozen, and its checkpoint. Raises OutgrowError, and it runs."""
         live = self._custody.the_living()
-        stopping = await self._custody.stop_for_a_save()
+        standing = await self._custody.stop_for_a_save()
+        record = self._chronicle.begin_save(cause, standing.seconds)
         try:
-            return await self._moves.save(self._chronicle.begin_save(cause, stopping))
+            return await self._moves.save(record, standing.obstacles)
         except OutgrowError as error:
             if live.alive:
                 self._custody.run_on(str(error))
@@ -324,13 +325,18 @@ class Keeper:
     def _is_current(self, number: int) -> bool:
         return self._custody.live is not None and self._custody.live.number == number
 
-    def _stands_since(self, number: int) -> bool:
-        """Whether the crossing of incarnation `number` still holds: a request that was served in
+    def _still_holds(self, number: int, stopped: Stopped) -> bool:
+        """Whether that crossing of incarnation `number` still does: a request that was served in
         between has thawed the job, or moved it, and armed the guard anew."""
         live = self._custody.live
-        return (
-            live is not None and live.alive and self._is_current(number) and live.cgroup.is_frozen()
-        )
+        if live is None or not live.alive or not self._is_current(number):
+            return False
+        if not stopped.stands:
+            return True  # it could not be stopped, or not be watched, and nobody guards it
+        try:
+            return live.cgroup.is_frozen()
+        except OSError:
+            return False  # its cgroup is gone, and its end on the way
 
     def _kill_is_waiting(self) -> bool:
         return any(isinstance(item, Request) and item.verb == "kill" for item in self._queue)

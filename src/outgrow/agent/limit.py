@@ -137,7 +137,7 @@ class AtTheLimit:
 
     async def _try_save(self, record: SaveRecord) -> Saved | None:
         try:
-            return await self._moves.save(record)
+            return await self._moves.save(record, await self._custody.obstacles_at_the_limit())
         except OutgrowError as error:
             self._custody.say(f"{self._custody.job.name} could not be saved: {error}", trouble=True)
             return None

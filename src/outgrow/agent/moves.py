@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from outgrow.agent.custody import Custody
@@ -16,6 +16,7 @@ from outgrow.agent.rescue import Saved
 from outgrow.core.errors import CannotSave, OutgrowError, Transient
 from outgrow.core.job import Incarnation, SaveRecord
 from outgrow.core.lifecycle import State
+from outgrow.core.obstacles import Obstacle
 from outgrow.core.units import format_option, format_seconds, format_size
 
 GRACE = 5.0
@@ -46,13 +47,13 @@ class Moves:
             return True
         return False
 
-    async def save(self, record: SaveRecord) -> Saved:
-        """Write down a job that stands frozen. Raises OutgrowError: it still stands then, and no
-        draft is left."""
+    async def save(self, record: SaveRecord, obstacles: Sequence[Obstacle]) -> Saved:
+        """Write down a job that stands frozen, with `obstacles` in the way. Raises OutgrowError: it
+        still stands then, and no draft is left."""
         self._chronicle.to(State.SAVING)
         self._custody.preflight.stop()  # an engine at its work looks like a tracer
         try:
-            saved = await self._custody.rescue.save(self._custody.the_living(), record)
+            saved = await self._custody.rescue.save(self._custody.the_living(), record, obstacles)
         except OutgrowError as error:
             self._chronicle.end_save(record, "thawed", str(error))
             self._chronicle.back_to(State.FROZEN)

@@ -4,7 +4,7 @@ when it is too late."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from outgrow.agent.loop import Loop
 from outgrow.core.errors import CannotSave, Transient
@@ -50,8 +50,8 @@ class Preflight:
             if watch != self._watch:
                 return
             for obstacle in obstacles:
-                if not obstacle.passes and obstacle.what not in self._known:
-                    self._known.add(obstacle.what)
+                if not obstacle.reason.passes and obstacle.reason.what not in self._known:
+                    self._known.add(obstacle.reason.what)
                     self._found(obstacle)
             pause = max(min(2 * pause, _LONGEST_LOOK), _SHARE * (time.monotonic() - began))
 
@@ -62,23 +62,19 @@ class Preflight:
             return []
 
 
-def must_wait(pids: list[int]) -> bool:
-    """Whether a save would lose what is gone in a moment."""
-    return any(obstacle.passes for obstacle in find_obstacles(pids))
-
-
-def check(pids: list[int], *, at_the_limit: bool) -> tuple[str, ...]:
+def check(obstacles: Iterable[Obstacle], *, at_the_limit: bool) -> tuple[str, ...]:
     """Before a dump. What would be lost by it, which only a job that cannot wait may lose. Raises
     CannotSave for an obstacle, Transient for one that passes."""
     lost = []
-    for obstacle in find_obstacles(pids):
-        if obstacle.passes and at_the_limit:
+    for obstacle in obstacles:
+        reason = obstacle.reason
+        if reason.lost and at_the_limit:
             lost.append(str(obstacle))
             continue
-        kind = Transient if obstacle.passes else CannotSave
+        kind = Transient if reason.passes else CannotSave
         raise kind(
-            f"the job cannot be saved{' now' if obstacle.passes else ''}: {obstacle}",
+            f"the job cannot be saved{' now' if reason.passes else ''}: {obstacle}",
             preserved="the job runs on",
-            remedy=obstacle.remedy,
+            remedy=reason.remedy,
         )
     return tuple(lost)

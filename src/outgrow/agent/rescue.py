@@ -8,6 +8,8 @@ whether it may still be released (it may not once the job has run again).
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,8 +18,9 @@ from outgrow.agent.host import Host
 from outgrow.agent.incarnation import LiveIncarnation
 from outgrow.agent.loop import Future, Loop
 from outgrow.agent.written import capture
-from outgrow.core.errors import CannotSave, OutgrowError, Transient
+from outgrow.core.errors import CannotSave, Transient
 from outgrow.core.job import Checkpoint, Incarnation, Job, SaveRecord
+from outgrow.core.obstacles import Obstacle
 from outgrow.core.sizing import NO_LIMIT
 from outgrow.core.units import MIB, format_size
 from outgrow.kernel import proc
@@ -61,13 +64,14 @@ class Rescue:
         self._host.journal.event(self._job.id, "step", name=name, **data)
         faults.reached(name)
 
-    async def save(self, live: LiveIncarnation, record: SaveRecord) -> Saved:
+    async def save(
+        self, live: LiveIncarnation, record: SaveRecord, obstacles: Sequence[Obstacle]
+    ) -> Saved:
         """Dump and commit a job that stands frozen. Raises OutgrowError when that came to nothing:
         no draft is left then, and the caller thaws."""
         started = self._host.clock.monotonic()
-        at_the_limit = record.cause == AT_THE_LIMIT
+        lost = preflight.check(obstacles, at_the_limit=record.cause == AT_THE_LIMIT)
         pids = live.cgroup.processes()  # it stands: there are no others until it is thawed
-        lost = preflight.check(pids, at_the_limit=at_the_limit)
         reading = live.cgroup.reading()
         needed = reading.own + _IMAGE_OVERHEAD
         if self._host.store.room() < needed:
@@ -87,6 +91,7 @@ class Rescue:
                 freezer_path=live.cgroup.freezer_path,
                 streams=description.streams,
                 host_pids=pids,
+                lossy=bool(lost),
                 timeout=_DUMP_TIMEOUT,
             )
             dump = self._loop.spawn(self._host.engine.dump(request, live))
@@ -100,7 +105,7 @@ class Rescue:
             checkpoint = await self._loop.in_thread(
                 lambda: self._host.store.commit(draft, description)
             )
-        except OutgrowError:
+        except Exception:
             await self._loop.in_thread(lambda: self._host.store.abandon(draft))
             raise
         committed = self._host.clock.monotonic()
@@ -139,14 +144,14 @@ class Rescue:
     async def remove_cgroup(self, cgroup: Cgroup) -> int:
         """Remove an incarnation's cgroup once its last process is gone; the bytes that it still
         held then (page cache, which now belongs to its parent)."""
+        left = 0
         while True:
             try:
-                # Whatever froze them: a task that is to die must be let go for that.
-                cgroup.thaw()
-                left = cgroup.usage()
+                with suppress(FileNotFoundError):  # it was not made, or is gone
+                    # Whatever froze them: a task that is to die must be let go for that.
+                    cgroup.thaw()
+                    left = cgroup.usage()
                 cgroup.remove()
-            except FileNotFoundError:
-                return 0
             except OSError:
                 await self._loop.sleep(0.01)
             else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from types import FrameType
 
 import click
@@ -69,9 +68,13 @@ def _examine_job(text: str, as_json: bool, state_dir: str | None) -> int:
     paths = view.last.cgroups if view.last is not None else ()
     runs = view.state in (State.RUNNING.value, "unguarded")
     pids = open_cgroup(paths).processes() if paths and runs else []
-    obstacles = find_obstacles(pids)
+    # What passes by itself, a save waits for.
+    obstacles = [found for found in find_obstacles(pids) if not found.reason.passes]
     if as_json:
-        found = [asdict(obstacle) for obstacle in obstacles]
+        found = [
+            {"pid": obstacle.pid, "what": obstacle.reason.what, "remedy": obstacle.reason.remedy}
+            for obstacle in obstacles
+        ]
         write_json({"schema": SCHEMA, "job": view.job.id, "obstacles": found})
     elif not pids:
         click.echo(f"{view.job.name} does not run now: {view.state}.")
@@ -79,7 +82,7 @@ def _examine_job(text: str, as_json: bool, state_dir: str | None) -> int:
         click.echo(f"Nothing is known that keeps {view.job.name} from being saved.")
     for obstacle in () if as_json else obstacles:
         click.echo(f"{view.job.name} cannot be saved: {obstacle}")
-        click.echo(f"  remedy: {obstacle.remedy}")
+        click.echo(f"  remedy: {obstacle.reason.remedy}")
     return CannotSave.exit_status if obstacles else 0
 
 

@@ -88,7 +88,7 @@ class CgroupV1:
 
     def brace(self, band: int, room: int) -> None:
         self._close_events()
-        self._raise(_ROOM + room)
+        self._raise(max(0, _ROOM + room - self._raised))
         self._write("memory.oom_control", "1")
 
     def is_starved(self) -> bool:

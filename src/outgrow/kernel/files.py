@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -37,20 +40,33 @@ class Files:
         """The whole text, at most 64 KiB, stripped. Raises OSError."""
         if path not in self._open:
             return read(path)
-        return os.pread(self._open[path], 1 << 16, 0).decode("ascii", "replace").strip()
+        with _gone(path):
+            return os.pread(self._open[path], 1 << 16, 0).decode("ascii", "replace").strip()
 
     def write(self, path: Path, text: str) -> None:
         """One write(2) of `text`. Raises OSError."""
         if path not in self._open:
             write(path, text)
         else:
-            os.pwrite(self._open[path], text.encode(), 0)
+            with _gone(path):
+                os.pwrite(self._open[path], text.encode(), 0)
 
     def close(self) -> None:
         """Nothing is at hand any more; all of it can still be read and written."""
         for descriptor in self._open.values():
             os.close(descriptor)
         self._open.clear()
+
+
+@contextmanager
+def _gone(path: Path) -> Iterator[None]:
+    """What was removed while it was open gives ENODEV (kernfs): FileNotFoundError, as by name."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENODEV:
+            raise
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
 
 
 def key_values(text: str) -> dict[str, int]:

@@ -10,11 +10,12 @@ from outgrow.agent import preflight
 from outgrow.agent.loop import Loop
 from outgrow.agent.preflight import Preflight
 from outgrow.core.errors import CannotSave, Transient
-from outgrow.core.obstacles import Obstacle
+from outgrow.core.obstacles import VFORK, Obstacle, Reason
 
-RING = Obstacle(7, "an io_uring", "switch it off")
-COUNTER = Obstacle(8, "a performance counter", "run it without")
-UNREAD = Obstacle(7, "unread events", "try again", passes=True)
+RING = Obstacle(7, Reason("an io_uring", "switch it off"))
+COUNTER = Obstacle(8, Reason("a performance counter", "run it without"))
+UNREAD = Obstacle(7, Reason("unread events", "try again", passes=True, lost=True))
+FORKING = Obstacle(7, VFORK)
 
 
 class Looked:
@@ -42,7 +43,7 @@ class Looked:
         return found
 
     def _found(self, obstacle: Obstacle) -> None:
-        self.told.append(obstacle.what)
+        self.told.append(obstacle.reason.what)
 
     def wait(self, seconds: float = 0.1) -> None:
         self.loop.run_until(self.loop.sleep(seconds))
@@ -60,7 +61,7 @@ def test_each_kind_is_told_once(looked: Looked) -> None:
     looked.there = [RING, COUNTER]
     looked.wait()
     looked.preflight.stop()
-    assert looked.told == [RING.what, COUNTER.what]
+    assert looked.told == [RING.reason.what, COUNTER.reason.what]
     assert looked.looks > 2
     before = looked.looks
     looked.wait()
@@ -80,16 +81,17 @@ def test_what_was_seen_while_a_save_began_is_not_told(looked: Looked) -> None:
     assert looked.told == []
     looked.preflight.begin()
     looked.wait()
-    assert looked.told == [RING.what]
+    assert looked.told == [RING.reason.what]
     looked.preflight.stop()
 
 
-def test_a_save_is_refused_for_good_or_for_now(looked: Looked) -> None:
-    assert preflight.check([7, 8], at_the_limit=False) == ()
-    looked.there = [UNREAD]
+def test_a_save_is_refused_for_good_or_for_now() -> None:
+    assert preflight.check([], at_the_limit=False) == ()
     with pytest.raises(Transient, match="cannot be saved now: process 7 holds unread events"):
-        preflight.check([7, 8], at_the_limit=False)
-    assert preflight.check([7, 8], at_the_limit=True) == ("process 7 holds unread events",)
-    looked.there = [UNREAD, RING]
+        preflight.check([UNREAD], at_the_limit=False)
+    assert preflight.check([UNREAD], at_the_limit=True) == ("process 7 holds unread events",)
+    for at_the_limit in (True, False):
+        with pytest.raises(Transient, match="cannot be saved now: process 7 holds a child"):
+            preflight.check([FORKING], at_the_limit=at_the_limit)
     with pytest.raises(CannotSave, match="an io_uring"):
-        preflight.check([7, 8], at_the_limit=True)
+        preflight.check([UNREAD, RING], at_the_limit=True)

@@ -67,6 +67,7 @@ def test_dump(streams: list[StreamKey], lock: str, rest: list[str]) -> None:
         freezer="/sys/fs/cgroup/freezer/outgrow/abcdefgh-1",
         streams=streams,
         network_lock=lock,
+        lossy=False,
     )
     assert argv == [*DUMP, "--tcp-established", *rest]
 

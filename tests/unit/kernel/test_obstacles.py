@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from outgrow.core.obstacles import NOT_ACCEPTED, TRACED, VFORK
 from outgrow.kernel.obstacles import find_obstacles
 
 
 def kinds() -> set[str]:
-    return {obstacle.what for obstacle in find_obstacles([os.getpid()])}
+    return {obstacle.reason.what for obstacle in find_obstacles([os.getpid()])}
 
 
 def test_an_ordinary_process_has_none(tmp_path: Path) -> None:
@@ -38,13 +39,63 @@ def test_who_is_traced_says_so(tmp_path: Path) -> None:
     (process / "fd").mkdir(parents=True)
     (process / "status").write_text("Name:\tx\nTracerPid:\t31\n")
     (obstacle,) = find_obstacles([7], tmp_path)
-    assert (obstacle.pid, obstacle.what) == (7, "a tracer that follows it")
+    assert (obstacle.pid, obstacle.reason) == (7, TRACED)
     (process / "status").write_text("Name:\tx\nTracerPid:\t0\n")
     assert find_obstacles([7], tmp_path) == []
 
 
 def test_a_process_that_is_gone_has_none(tmp_path: Path) -> None:
     assert find_obstacles([7], tmp_path) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="looks into descriptors: run it as root")
+def test_a_socket_may_have_no_name() -> None:
+    """getsockname(2) refuses those of AF_XDP."""
+    try:
+        held = socket.socket(44, socket.SOCK_RAW)
+    except OSError:
+        pytest.skip("needs AF_XDP: a kernel with CONFIG_XDP_SOCKETS, and root")
+    with held:
+        assert kinds() == {"an XDP socket"}
+    assert kinds() == set()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="looks into descriptors: run it as root")
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_a_connection_that_was_not_accepted_passes(address: str) -> None:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        listener = socket.create_server((address, 0), family=family)
+    except OSError:
+        pytest.skip(f"needs the address {address}")
+    with listener, socket.create_connection(listener.getsockname()[:2]):
+        assert kinds() == {NOT_ACCEPTED.what}
+        with listener.accept()[0]:
+            assert kinds() == set()
+
+
+def test_a_parent_in_vfork_waits_where_nobody_can_stop_it(tmp_path: Path) -> None:
+    for task, place in ((7, "do_freezer_trap"), (8, "kernel_clone")):
+        (tmp_path / f"7/task/{task}").mkdir(parents=True)
+        (tmp_path / f"7/task/{task}/wchan").write_text(place)
+    (tmp_path / "7/status").write_text("TracerPid:\t0\n")
+    (obstacle,) = find_obstacles([7], tmp_path)
+    assert obstacle.reason is VFORK
+    (tmp_path / "7/task/8/wchan").write_text("0")
+    assert find_obstacles([7], tmp_path) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="looks into descriptors: run it as root")
+def test_no_file_of_the_job_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    really = Path.stat
+    monkeypatch.setattr(
+        Path, "stat", lambda path, **words: asked.append(os.readlink(path)) or really(path, **words)
+    )
+    with (tmp_path / "file").open("wb"), Path("/dev/null").open("rb"):
+        kinds()
+    assert "/dev/null" in asked
+    assert not [path for path in asked if not path.startswith("/dev/")]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="looks into descriptors: run it as root")
@@ -55,7 +106,7 @@ def test_events_that_were_not_read_pass(tmp_path: Path) -> None:
     assert kinds() == set()
     (tmp_path / "new").touch()
     (obstacle,) = find_obstacles([os.getpid()])
-    assert obstacle.passes
+    assert (obstacle.reason.passes, obstacle.reason.lost) == (True, True)
     assert os.read(watch, 4096)
     assert kinds() == set()
     os.close(watch)

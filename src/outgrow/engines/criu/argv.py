@@ -26,6 +26,7 @@ def dump_argv(
     freezer: str,
     streams: Sequence[StreamKey],
     network_lock: Locking,
+    lossy: bool,
 ) -> list[str]:
     """Write down the tree of `root_pid` and leave it frozen: a checkpoint that comes to nothing
     costs the job no more than the pause. Cgroups are outgrow's own business."""
@@ -42,6 +43,8 @@ def dump_argv(
     argv += ["--manage-cgroups=ignore", "--freeze-cgroup", freezer]
     argv += ["--file-locks", "--ghost-limit", _GHOST_LIMIT]
     argv += ["--tcp-established", "--network-lock", network_lock]
+    if lossy:
+        argv += ["--skip-in-flight"]
     for key in sorted({stream.key for stream in streams}):
         argv += ["--external", key]
     return argv

@@ -38,6 +38,7 @@ class CriuEngine:
             freezer=request.freezer_path,
             streams=request.streams,
             network_lock=self._network_lock(request.host_pids),
+            lossy=request.lossy,
         )
         status = await runner.run(command, request.timeout)
         if status == 0:
