@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from outgrow.agent.written import put_back
+from outgrow.agent.put_back import put_back
 from outgrow.core.errors import Damaged
 from outgrow.core.files import FileState
 from outgrow.engines.criu.find import find_criu
@@ -221,10 +221,25 @@ print("whole" if found == (2000, 3, 3, "ok") else found)
 """
 """Killed in the middle of one, it leaves a journal that is hot."""
 
+BETWEEN_PROGRAMS = """
+import os, sys, tempfile
+descriptor, name = tempfile.mkstemp()
+os.write(descriptor, b"from one program to the next")
+os.close(descriptor)
+print("ready", flush=True)
+sys.stdin.readline()
+with open(name, "rb") as file:
+    print("on" if file.read() == b"from one program to the next" else "broken", flush=True)
+os.unlink(name)
+sys.stdin.readline()
+print("whole")
+"""
+
 
 @pytest.mark.parametrize(
     "program",
     [
+        pytest.param(BETWEEN_PROGRAMS, id="a temporary file, closed"),
         pytest.param(IN_PLACE, id="rewritten in place"),
         pytest.param(MAPPED, id="a mapped array"),
         pytest.param(REPLACED, id="replaced by a rename"),

@@ -237,7 +237,7 @@ class Rescue:
         room = max(0, self._host.store.room() - _IMAGE_OVERHEAD)
         most = min(self._job.saving.copy_files, room)
         files, not_copied = await self._loop.in_thread(
-            lambda: capture(host_pids, streams, draft.images, most)
+            lambda: capture(host_pids, self._job.owner, streams, draft.images, most)
         )
         if not_copied:
             self._host.journal.event(self._job.id, "files-not-copied", why=not_copied)

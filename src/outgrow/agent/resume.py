@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from outgrow.agent import faults
 from outgrow.agent.host import Host
+from outgrow.agent.put_back import put_back
 from outgrow.agent.requests import Outcome, Say
 from outgrow.agent.session import Session
 from outgrow.agent.truth import Truth, find_truth, keep_alone
-from outgrow.agent.written import put_back
 from outgrow.core.errors import Busy, NotFound, Transient, Usage
 from outgrow.core.fingerprint import misfits
 from outgrow.core.job import Incarnation, Job

@@ -1,76 +1,110 @@
-"""The files that a job writes, at both ends of a checkpoint: copied beside the images when the job
-is saved, and made again what they were before it goes back.
+"""The files that a job writes, at the one end of a checkpoint: noted, and copied beside the images,
+when it is saved. For the other end see agent/put_back.py.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
-import pwd
 import stat
-import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from itertools import zip_longest
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from outgrow.core.errors import Damaged
-from outgrow.core.files import Change, FileNow, FileState, needed_change
+from outgrow.core.files import FileState
+from outgrow.core.units import MIB
+from outgrow.kernel.mentioned import mentioned_paths
 from outgrow.kernel.open_files import WrittenFile, written_files
-from outgrow.launcher.program import own_program
-from outgrow.ports import Description
 
 _FICLONE = 0x40049409
 """ioctl_ficlone(2): both files share their blocks until one is written."""
 _PIECE = 1 << 30
 _SQLITE = b"SQLite format 3\0"
 """How a database begins (sqlite.org/fileformat.html)."""
-_LONGEST_ROLLBACK = 3600.0
-_NOT_HERS = (errno.EACCES, errno.EPERM, errno.EROFS)
-"""Errors of a file that another opened for the job: root, who redirects what `--user` runs."""
+
+_MOST_OF_TEMPORARY = 64 * MIB
+"""What is larger is data, which costs too much to copy with each save."""
 
 
 def capture(
-    pids: Iterable[int], streams: Iterable[str], images: Path, most: int
+    pids: Sequence[int], owner: int, streams: Iterable[str], images: Path, most: int
 ) -> tuple[tuple[FileState, ...], tuple[str, ...]]:
-    """What the standing processes `pids` have open for writing. Files that may be rewritten are
-    copied into `images`, those that seem to be first, the smallest of them first, up to `most`
-    bytes in all; what is rewritten and has no copy comes second, with the reason. `streams`: paths
-    of the job's standard streams. Blocking."""
-    states, not_copied, room, outer = [], [], most, {*streams}
-    for number, file in enumerate(sorted(written_files(pids), key=_by_need), start=1):
-        size, is_stream = file.status.st_size, file.path in outer
-        copy = ""
+    """What the standing processes `pids` have open for writing, and the temporary files of `owner`
+    that they know by name. Of those that may be rewritten or deleted copies go into `images`: first
+    what seems to be rewritten, the smallest first, up to `most` bytes in all. What is rewritten and
+    has no copy comes second, with the reason. `streams`: paths of the job's standard streams.
+    Blocking."""
+    copies, outer = _Copies(images, most), {*streams}
+    states: list[FileState] = []
+    not_copied = []
+    for file in sorted(written_files(pids), key=lambda file: (file.grows, file.status.st_size)):
+        copy, is_stream = "", file.path in outer
         if not file.shared and not (file.grows and is_stream):
-            why_not = "is larger than --copy-files allows"
-            if size <= room:
-                copy = f"written-{number}"
-                why_not = _copy(file, images / copy)
-            if why_not:
-                copy = ""
+            try:
+                copy = copies.add(file.opened, os.O_RDONLY)
+            except OSError as error:
                 if not file.grows:
-                    not_copied.append(f"{file.path!r} {why_not}")
-            else:
-                room -= size
-        states.append(
-            FileState(
-                path=file.path,
-                inode=file.status.st_ino,
-                size=size,
-                modified=file.status.st_mtime_ns,
-                mode=stat.S_IMODE(file.status.st_mode),
-                grows=file.grows,
-                shared=file.shared,
-                mapped=file.mapped,
-                stream=is_stream,
-                copy=copy,
-            )
-        )
+                    not_copied.append(f"{file.path!r} {error.strerror}")
+        state = _state(file.path, file.status, grows=file.grows, shared=file.shared)
+        states.append(replace(state, mapped=file.mapped, stream=is_stream, copy=copy))
         states += _absent_companions(file)
+    copies.room = min(copies.room, _MOST_OF_TEMPORARY)
+    known = {state.path for state in states}
+    for path in sorted(mentioned_paths(pids) - known):
+        try:
+            status = os.lstat(path)
+            if stat.S_ISREG(status.st_mode) and status.st_uid == owner:
+                copy = copies.add(path, os.O_RDONLY | os.O_NOFOLLOW, owner)
+                states.append(replace(_state(path, status), temporary=True, copy=copy))
+        except OSError:  # it is none, or gone
+            continue
     return tuple(states), tuple(not_copied)
+
+
+class _Copies:
+    """The copies in one checkpoint, of `room` bytes at most."""
+
+    def __init__(self, images: Path, room: int) -> None:
+        self._images = images
+        self.room = room
+        self._number = 0
+
+    def add(self, path: Path | str, flags: int, owner: int | None = None) -> str:
+        """Copy what is there, when `owner` is not another than its own. The name of the copy.
+        Raises OSError, whose text says why not, and nothing is left of it then."""
+        source = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            status = os.fstat(source)
+            if owner is not None and (status.st_uid != owner or not stat.S_ISREG(status.st_mode)):
+                raise OSError(errno.EPERM, "is another's")
+            if status.st_size > self.room:
+                raise OSError(errno.EFBIG, "is larger than --copy-files allows")
+            self._number += 1
+            target = self._images / f"written-{self._number}"
+            try:
+                _copy(source, target)
+            except OSError as error:
+                target.unlink(missing_ok=True)
+                raise OSError(error.errno, f"could not be copied ({error.strerror})") from None
+            self.room -= status.st_size
+            return target.name
+        finally:
+            os.close(source)
+
+
+def _state(
+    path: str, status: os.stat_result, *, grows: bool = False, shared: bool = False
+) -> FileState:
+    return FileState(
+        path=path,
+        inode=status.st_ino,
+        size=status.st_size,
+        modified=status.st_mtime_ns,
+        mode=stat.S_IMODE(status.st_mode),
+        grows=grows,
+        shared=shared,
+    )
 
 
 def _absent_companions(file: WrittenFile) -> list[FileState]:
@@ -89,114 +123,12 @@ def _absent_companions(file: WrittenFile) -> list[FileState]:
     ]
 
 
-def put_back(description: Description, images: Path, *, ran_on: bool) -> list[str]:
-    """Make the files of a checkpoint what they were, with the rights of the job's owner; what there
-    is to say of it, a sentence each. Blocking. Raises Damaged, naming the file and what to do,
-    before anything is changed when one of them cannot be that. Can be cut short and done again."""
-    plan, descriptors = [], []
-    try:
-        for state in description.files:
-            status = _status(state.path)
-            now = status and FileNow(status.st_ino, status.st_size, status.st_mtime_ns)
-            change, why = needed_change(state, now, ran_on=ran_on)
-            if change is Change.REFUSE:
-                raise _refusal(state.path, why, "its checkpoint is kept, and no file was changed")
-            if change is Change.NOTHING:
-                continue
-            entry = {**asdict(state), "change": change.value}
-            if status is not None:
-                entry["seen"] = [status.st_dev, status.st_ino]
-            if state.copy:
-                entry["source"] = os.open(images / state.copy, os.O_RDONLY | os.O_CLOEXEC)
-                descriptors.append(int(entry["source"]))
-            plan.append(entry)
-        return _roll_back(plan, descriptors, description.owner) if plan else []
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
-
-
-def _roll_back(plan: Sequence[dict[str, Any]], descriptors: Sequence[int], owner: int) -> list[str]:
-    gid, groups = _groups(owner)
-    work = {"uid": owner, "gid": gid, "groups": groups, "entries": plan}
-    try:
-        done = subprocess.run(
-            own_program("outgrow.launcher.rollback"),
-            input=json.dumps(work),
-            capture_output=True,
-            text=True,
-            pass_fds=descriptors,
-            timeout=_LONGEST_ROLLBACK,
-            check=False,  # what it did is in its answers
-        )
-    except subprocess.TimeoutExpired as late:
-        done = subprocess.CompletedProcess(late.cmd, 1, _text(late.stdout), "it took too long")
-    answers = [json.loads(line) for line in done.stdout.splitlines() if line.endswith("}")]
-    failure = {"error": f"it stopped: {done.stderr.strip()[-200:]}"}
-    notes = []
-    for entry, answer in zip_longest(plan, answers, fillvalue=failure):
-        if "error" not in answer:
-            notes += [f"what it wrote later is kept as {answer['aside']!r}"] * bool(answer["aside"])
-        elif entry["stream"] and answer.get("errno") in _NOT_HERS:
-            notes.append(
-                f"{entry['path']!r} could not be cut back ({answer['error']}):"
-                " what it wrote later stays there, and comes again"
-            )
-        else:
-            raise _refusal(
-                entry["path"],
-                f"could not be put back ({answer['error']})",
-                "its checkpoint is kept, and so is what was cut off, beside each file",
-            )
-    return notes
-
-
-def _text(output: bytes | str | None) -> str:
-    return output.decode(errors="replace") if isinstance(output, bytes) else output or ""
-
-
-def _groups(uid: int) -> tuple[int, list[int]]:
-    """Primary and all groups of a user; one that the host does not know has the group of her own
-    number."""
-    try:
-        entry = pwd.getpwuid(uid)
-    except KeyError:
-        return uid, []
-    return entry.pw_gid, os.getgrouplist(entry.pw_name, entry.pw_gid)
-
-
-def _refusal(path: str, why: str, preserved: str) -> Damaged:
-    return Damaged(
-        f"{path!r}, which the job was writing, {why}",
-        preserved=preserved,
-        remedy="put the file back as it was, or start the job anew",
-    )
-
-
-def _status(path: str) -> os.stat_result | None:
-    try:
-        return os.stat(path)
-    except OSError:
-        return None
-
-
-def _by_need(file: WrittenFile) -> tuple[bool, int]:
-    return file.grows, file.status.st_size
-
-
-def _copy(file: WrittenFile, target: Path) -> str:
-    """The file that is open, not the one that its path may name by now. Why that was not possible,
-    and nothing is left of it then: the job is saved all the same."""
-    try:
-        with file.opened.open("rb") as source, target.open("xb") as copy:
-            try:
-                fcntl.ioctl(copy.fileno(), _FICLONE, source.fileno())
-            except OSError:  # another filesystem, or one that cannot share blocks
-                _copy_bytes(source.fileno(), copy.fileno())
-    except OSError as error:
-        target.unlink(missing_ok=True)
-        return f"could not be copied ({error.strerror})"
-    return ""
+def _copy(source: int, target: Path) -> None:
+    with target.open("xb") as copy:
+        try:
+            fcntl.ioctl(copy.fileno(), _FICLONE, source)
+        except OSError:  # another filesystem, or one that cannot share blocks
+            _copy_bytes(source, copy.fileno())
 
 
 def _copy_bytes(source: int, target: int) -> None:

@@ -8,8 +8,8 @@ from enum import Enum
 
 @dataclass(frozen=True)
 class FileState:
-    """A regular file that a job had open for writing when it was saved; `size` in bytes,
-    `modified` in nanoseconds since the epoch."""
+    """A regular file that a job had open for writing, or knew of, when it was saved; `size` in
+    bytes, `modified` in nanoseconds since the epoch."""
 
     path: str
     inode: int
@@ -38,6 +38,9 @@ class FileState:
     absent: bool = False
     """Whether there was none, and one would mean something to the job: the journal of a database,
     from which it would recover what never happened."""
+
+    temporary: bool = False
+    """Whether the job only knew its name: it is made anew when it is gone, else left as it is."""
 
     copy: str = ""
     """Name of its copy in the checkpoint; empty where there is none."""
@@ -74,6 +77,8 @@ def needed_change(then: FileState, now: FileNow | None, *, ran_on: bool) -> tupl
     its own; otherwise they are somebody else's, and nothing of theirs is overwritten."""
     if then.absent:
         return (Change.ASIDE if ran_on and now is not None else Change.NOTHING), ""
+    if then.temporary:
+        return (Change.CREATE if now is None else Change.NOTHING), ""
     if then.stream and not ran_on:
         return Change.NOTHING, ""  # where the job left it, or after what others wrote since
     if now is None:

@@ -105,6 +105,7 @@ def _fill(descriptor: int, source: int) -> None:
 
 def _create(entry: dict[str, Any]) -> str:
     """Whole under another name first, then in place; what is there by now is kept aside."""
+    os.makedirs(os.path.dirname(entry["path"]), 0o700, exist_ok=True)
     draft, descriptor = _draft(entry["path"], entry["mode"])
     try:
         _fill(descriptor, entry["source"])

@@ -47,6 +47,7 @@ class WrittenEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mapped: bool
     stream: bool
     absent: bool
+    temporary: bool
     copy: str
 
 

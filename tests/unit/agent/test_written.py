@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from outgrow.agent.written import capture, put_back
+from outgrow.agent.put_back import put_back
+from outgrow.agent.written import capture
 from outgrow.core.errors import Damaged
 from outgrow.core.files import FileState
 from outgrow.core.units import MIB
@@ -32,7 +36,7 @@ class Written:
         self.states: dict[str, FileState] = {}
 
     def capture(self, most: int = MIB) -> tuple[str, ...]:
-        states, not_copied = capture([os.getpid()], [], self.images, most)
+        states, not_copied = capture([os.getpid()], os.getuid(), [], self.images, most)
         ours = [state for state in states if Path(state.path).parent == self.folder]
         self.states = {Path(state.path).name: state for state in ours}
         return tuple(why for why in not_copied if str(self.folder) in why)
@@ -196,3 +200,66 @@ def test_what_was_cut_short_is_done_again(written: Written) -> None:
     assert (written.folder / "data").read_bytes() == b"0123456789" * 1000
     assert (written.folder / "log.outgrow-tail-1").read_bytes() == b"later\n"
     assert not list(written.folder.glob("*.outgrow-new"))
+
+
+@dataclass
+class Knows:
+    """A process that knows names of temporary files."""
+
+    folder: Path
+    pid: int
+
+    def capture(self) -> list[FileState]:
+        images = self.folder / "images"
+        states, _ = capture([self.pid], os.getuid(), [], images, MIB)
+        return [state for state in states if state.path.startswith(str(self.folder))]
+
+
+@pytest.fixture
+def knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Knows]:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    (tmp_path / "tmp/sub").mkdir(parents=True)
+    (tmp_path / "images").mkdir()
+    program = """
+import mmap, sys
+name = b"%s/tmp/in-memory" % sys.argv[1].encode()
+memory = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE)
+memory[:len(name)] = name
+print(flush=True)
+sys.stdin.read()
+"""
+    arguments = [str(tmp_path), f"-o{tmp_path}/tmp/sub/in-arguments", f"{tmp_path}/tmp/a-link"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    yield Knows(tmp_path, process.pid)
+    process.communicate()
+
+
+def test_a_temporary_file_that_the_job_only_knows_by_name_is_there_again(knows: Knows) -> None:
+    for name in ("sub/in-arguments", "in-memory", "in-nobodys"):
+        (knows.folder / "tmp" / name).write_text(name)
+    states = knows.capture()
+    assert {Path(state.path).name for state in states} == {"in-arguments", "in-memory"}
+    shutil.rmtree(knows.folder / "tmp/sub")
+    (knows.folder / "tmp/in-memory").write_text("of now")
+    images = knows.folder / "images"
+    there = describe(Draft("abcdefgh", 1, images), owner=os.getuid(), files=tuple(states))
+    assert put_back(there, images, ran_on=False) == []
+    assert (knows.folder / "tmp/sub/in-arguments").read_text() == "sub/in-arguments"
+    assert (knows.folder / "tmp/in-memory").read_text() == "of now"
+
+
+def test_a_link_among_them_leads_nowhere(knows: Knows) -> None:
+    (knows.folder / "secret").write_text("secret")
+    (knows.folder / "tmp/a-link").symlink_to(knows.folder / "secret")
+    assert knows.capture() == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a file of another user: run it as root")
+def test_nor_is_a_file_of_another_user_copied(knows: Knows) -> None:
+    (knows.folder / "tmp/in-memory").write_text("secret")
+    os.chown(knows.folder / "tmp/in-memory", 65534, 65534)
+    assert knows.capture() == []

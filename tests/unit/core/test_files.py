@@ -17,6 +17,7 @@ WRITTEN = replace(LOG, copy="written-2")
 LARGE = replace(DATA, copy="")
 MAPPED = replace(DATA, mapped=True)
 OUTPUT = replace(LOG, stream=True)
+TEMPORARY = replace(DATA, temporary=True)
 JOURNAL = FileState("/data-journal", 0, 0, 0, 0, grows=False, absent=True)
 
 
@@ -50,6 +51,8 @@ def now(then: FileState, **changes: int) -> FileNow:
         pytest.param(LARGE, None, Change.REFUSE, id="large, deleted"),
         pytest.param(MAPPED, now(MAPPED), Change.FILL, id="mapped, and nothing to be seen"),
         pytest.param(OUTPUT, now(OUTPUT, size=1200), Change.CUT, id="output"),
+        pytest.param(TEMPORARY, None, Change.CREATE, id="a temporary file that is gone"),
+        pytest.param(TEMPORARY, now(DATA, size=5), Change.NOTHING, id="one that is there"),
         pytest.param(JOURNAL, None, Change.NOTHING, id="no journal then nor now"),
         pytest.param(JOURNAL, FileNow(30, 5, 5), Change.ASIDE, id="a journal from later"),
     ],
@@ -72,6 +75,8 @@ def test_of_a_job_that_ran_on(then: FileState, found: FileNow | None, change: Ch
         pytest.param(DATA, None, Change.REFUSE, id="taken away"),
         pytest.param(MAPPED, now(MAPPED), Change.NOTHING, id="mapped, untouched"),
         pytest.param(OUTPUT, now(OUTPUT, size=1200), Change.NOTHING, id="output is anybody's"),
+        pytest.param(TEMPORARY, None, Change.CREATE, id="a temporary file that is gone"),
+        pytest.param(TEMPORARY, now(DATA, size=5), Change.NOTHING, id="one that is there"),
         pytest.param(OUTPUT, None, Change.NOTHING, id="output that is gone is another's business"),
         pytest.param(JOURNAL, FileNow(30, 5, 5), Change.NOTHING, id="a journal of another"),
     ],
