@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,7 +108,8 @@ class Outgrow:
 def kill_the_job(outgrow: Outgrow, name: str = "j") -> None:
     """SIGKILL for every process of it, as an out-of-memory killer of somebody else's would."""
     for pid in outgrow.processes(outgrow.jobs()[name]["id"]):
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # its parent's death may have been enough
+            os.kill(pid, signal.SIGKILL)
 
 
 def grow(mib: int, seconds: float = 1.0) -> list[str]:

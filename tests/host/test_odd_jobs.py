@@ -229,3 +229,83 @@ def _states(outgrow: Outgrow, job: str) -> list[str]:
 
 def _is_busy(outgrow: Outgrow) -> bool:
     return bool(list(outgrow.state.rglob("*.partial")))
+
+
+DAEMON = """
+import os, sys, time
+twice = sys.argv[1] == "twice"
+if os.fork() == 0:
+    if os.fork() == 0:
+        os.setsid()
+        if twice and os.fork() > 0:
+            os._exit(0)
+        print("ready", flush=True)
+        number = 0
+        while not os.path.exists("end"):
+            number += 1
+            with open("ticks", "a") as file:
+                file.write(f"{number}\\n")
+            time.sleep(0.02)
+        os._exit(0)
+    os._exit(0)
+os.wait()
+time.sleep(0.1)
+if "reap" in sys.argv:
+    os.waitpid(-1, os.WNOHANG)
+while not os.path.exists("end"):
+    time.sleep(0.02)
+print("end", *[os.wait()[1] for _ in range("once" in sys.argv)])
+"""
+
+
+def _ticks(outgrow: Outgrow) -> list[int]:
+    path = outgrow.directory / "ticks"
+    return [int(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_a_daemon_that_the_job_started_moves_with_it(outgrow: Outgrow) -> None:
+    words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(DAEMON, "once"))
+    with running(outgrow.start(*words)) as process:
+        assert read_line(process) == "ready\n"
+        outgrow.wait_for("j", "running")
+        for memory in ("80MiB", "96MiB", "112MiB"):
+            before = len(_ticks(outgrow))
+            done = outgrow("move", "j", "--memory", memory)
+            assert done.returncode == 0, done.stderr
+            wait_until(lambda before=before: len(_ticks(outgrow)) > before + 2)
+        (outgrow.directory / "end").touch()
+        assert process.communicate(timeout=60)[0] == b"end 0\n"
+    ticks = _ticks(outgrow)
+    assert ticks == list(range(1, len(ticks) + 1))
+
+
+def test_one_that_forked_twice_is_named_and_not_lost(outgrow: Outgrow) -> None:
+    words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(DAEMON, "twice"))
+    with running(outgrow.start(*words)) as process:
+        assert read_line(process) == "ready\n"
+        outgrow.wait_for("j", "running")
+        done = outgrow("move", "j", "--memory", "80MiB")
+        assert (done.returncode, "session whose leader" in done.stderr) == (13, True)
+        before = len(_ticks(outgrow))
+        wait_until(lambda: len(_ticks(outgrow)) > before)
+        (outgrow.directory / "end").touch()
+        assert process.communicate(timeout=60)[0] == b"end\n"
+
+
+def test_one_that_forked_twice_and_whose_leader_is_gone_moves_once(outgrow: Outgrow) -> None:
+    """After that it is PID 1's child (CRIU leaves it to that), and no save would hold it."""
+    words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(DAEMON, "twice", "reap"))
+    with running(outgrow.start(*words)) as process:
+        assert read_line(process) == "ready\n"
+        outgrow.wait_for("j", "running")
+        time.sleep(0.3)
+        done = outgrow("move", "j", "--memory", "80MiB")
+        assert done.returncode == 0, done.stderr
+        before = len(_ticks(outgrow))
+        wait_until(lambda: len(_ticks(outgrow)) > before)
+        done = outgrow("move", "j", "--memory", "96MiB")
+        assert (done.returncode, "apart from the job's" in done.stderr) == (13, True)
+        before = len(_ticks(outgrow))
+        wait_until(lambda: len(_ticks(outgrow)) > before)
+        (outgrow.directory / "end").touch()
+        assert process.communicate(timeout=60)[0] == b"end\n"

@@ -3,16 +3,14 @@ from its last save: the same answer each time."""
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.host.kit import MOVE, Outgrow, running, wait_until
+from tests.host.kit import MOVE, Outgrow, kill_the_job, running, wait_until
 from tests.zoo.zoo import ZOO, Program
 
 LONGEST = 120.0
@@ -100,8 +98,7 @@ def test_killed_and_resumed_from_its_last_save(
         saves = lambda: [s for s in outgrow.story("j")["saves"] if s["outcome"] == "saved"]  # noqa: E731
         wait_until(lambda: process.poll() is not None or saves())
         time.sleep(chance.uniform(0, 0.3) * seconds)
-        for pid in outgrow.processes(outgrow.jobs()["j"]["id"]):
-            os.kill(pid, signal.SIGKILL)
+        kill_the_job(outgrow)
         process.wait(LONGEST)
     if process.returncode in (0, 5):
         pytest.fail(f"it ended before it could be killed: {seconds} s are too short")

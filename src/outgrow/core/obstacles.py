@@ -114,3 +114,14 @@ VFORK = Reason("a child on its way from vfork to another program", "try again", 
 """Its parent waits for it in the kernel, where no tracer can stop it, and would wait for ever for a
 child that is stopped."""
 TRACED = Reason("a tracer that follows it", "run it without strace, gdb or another debugger")
+LEFT = Reason(
+    "a place apart from the job's other processes, for whoever started it is gone",
+    "start it so that its parent stays: in the foreground, or with & from the job's own script",
+    lost=True,
+)
+DEAD_SESSION = Reason(
+    "a place in a session whose leader has ended and was not waited for",
+    "start it without a daemon mode that forks twice",
+)
+"""CRIU makes such a session anew below the dead leader, and fails (prepare_pstree_ids in its
+pstree.c)."""

@@ -10,12 +10,14 @@ import stat
 import struct
 import sys
 import termios
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from outgrow import libc
 from outgrow.core.obstacles import (
+    DEAD_SESSION,
+    LEFT,
     NOT_ACCEPTED,
     TRACED,
     UNREAD_DATAGRAMS,
@@ -27,7 +29,7 @@ from outgrow.core.obstacles import (
     obstacle_in,
 )
 from outgrow.kernel.files import read
-from outgrow.kernel.proc import PROC, descriptors
+from outgrow.kernel.proc import PROC, descriptors, kinship
 
 _SO_DOMAIN, _SO_PROTOCOL = 39, 38
 """socket(7); Python has no names for them."""
@@ -42,10 +44,29 @@ def find_obstacles(pids: Iterable[int], proc: Path = PROC) -> list[Obstacle]:
     """One of each kind for each process. Processes that end meanwhile have none. No file of the
     job's is looked at, whose server may be gone."""
     found: dict[tuple[int, str], Obstacle] = {}
+    pids = list(pids)
     for pid in pids:
         for reason in (*_in_descriptors(pid, proc), *_in_tasks(proc / str(pid))):
             found.setdefault((pid, reason.what), Obstacle(pid, reason))
-    return list(found.values())
+    return [*found.values(), *_in_tree(pids, proc)]
+
+
+def _in_tree(pids: Sequence[int], proc: Path) -> Iterator[Obstacle]:
+    """The job is the oldest process that has its parent elsewhere, and what descends from it."""
+    family = {pid: kin for pid in pids if (kin := kinship(pid, proc)) is not None}
+    tops = [pid for pid, kin in family.items() if kin.parent not in pids]
+    if not tops:
+        return
+    root = min(tops, key=lambda pid: (family[pid].start, pid))
+    for pid, kin in family.items():
+        if pid == root:
+            continue
+        if pid in tops:
+            yield Obstacle(pid, LEFT)
+        elif kin.session not in (pid, family[root].session, *pids):
+            leader = kinship(kin.session, proc)
+            if leader is not None and leader.state == "Z":
+                yield Obstacle(pid, DEAD_SESSION)
 
 
 def _in_descriptors(pid: int, proc: Path) -> Iterator[Reason]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from outgrow.kernel.files import read
@@ -11,15 +12,26 @@ from outgrow.kernel.files import read
 PROC = Path("/proc")
 
 
-def start_ticks(pid: int, proc: Path = PROC) -> int | None:
-    """Start of a process in clock ticks since boot (proc(5), stat field 22); None when it is gone.
-    With the PID it names one process for the lifetime of a boot."""
+@dataclass(frozen=True)
+class Kinship:
+    """`state` as in ps(1); PIDs of its parent and of the leader of its session, 0 where that is not
+    in this namespace; its `start` in clock ticks since boot, which together with its PID names one
+    process for the lifetime of a boot (proc(5), stat)."""
+
+    state: str
+    parent: int
+    session: int
+    start: int
+
+
+def kinship(pid: int, proc: Path = PROC) -> Kinship | None:
+    """Of a process; None when it is gone."""
     try:
         text = read(proc / str(pid) / "stat")
     except OSError:
         return None
     fields = text.rpartition(")")[2].split()
-    return int(fields[19])
+    return Kinship(fields[0], int(fields[1]), int(fields[3]), int(fields[19]))
 
 
 def descriptors(pid: int, proc: Path = PROC) -> list[int]:

@@ -118,6 +118,9 @@ def stop_engine(pid: int) -> None:
 
 def _become_job(start: Start, join: Sequence[str], keep: int) -> NoReturn:
     os.setsid()
+    # What its processes leave behind becomes its own child, as it does of the first process of a
+    # container, and not PID 1's: an engine writes down this one with all that descends from it.
+    libc.become_subreaper()
     _join(join)
     os.setpriority(os.PRIO_PROCESS, 0, start.nice)
     _set_oom_score_adj(start.oom_score_adj)

@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from outgrow.core.obstacles import NOT_ACCEPTED, TRACED, VFORK
+from outgrow.core.obstacles import (
+    DEAD_SESSION,
+    LEFT,
+    NOT_ACCEPTED,
+    TRACED,
+    VFORK,
+    Obstacle,
+)
 from outgrow.kernel.obstacles import find_obstacles
 
 
@@ -110,3 +117,40 @@ def test_events_that_were_not_read_pass(tmp_path: Path) -> None:
     assert os.read(watch, 4096)
     assert kinds() == set()
     os.close(watch)
+
+
+def tree(folder: Path, **stats: tuple[str, int, int, int]) -> Path:
+    """Processes by `p<PID>`: state, parent, session, start."""
+    for name, (state, parent, session, start) in stats.items():
+        process = folder / name.removeprefix("p")
+        process.mkdir()
+        fields = [state, str(parent), "0", str(session), *["0"] * 15, str(start)]
+        (process / "stat").write_text(f"{process.name} (a) b) {' '.join(fields)}\n")
+    return folder
+
+
+def test_the_job_is_one_tree(tmp_path: Path) -> None:
+    proc = tree(
+        tmp_path,
+        p20=("S", 4, 20, 100),
+        p21=("S", 20, 20, 101),
+        p22=("S", 21, 22, 100),
+        p23=("S", 20, 19, 90),
+    )
+    assert find_obstacles([23, 22, 21, 20], proc) == []
+    assert find_obstacles([21], proc) == []
+
+
+def test_what_is_outside_of_the_tree_is_left_behind(tmp_path: Path) -> None:
+    proc = tree(tmp_path, p20=("S", 4, 20, 100), p21=("S", 4, 21, 100), p22=("S", 21, 21, 100))
+    assert find_obstacles([22, 21, 20], proc) == [Obstacle(21, LEFT)]
+
+
+def test_a_parent_that_goes_while_we_look_leaves_nobody_behind(tmp_path: Path) -> None:
+    proc = tree(tmp_path, p20=("S", 4, 20, 100), p22=("S", 21, 20, 102))
+    assert find_obstacles([22, 21, 20], proc) == []
+
+
+def test_a_session_whose_leader_is_a_zombie_cannot_be_made_anew(tmp_path: Path) -> None:
+    proc = tree(tmp_path, p20=("S", 4, 20, 100), p21=("Z", 20, 21, 101), p22=("S", 20, 21, 102))
+    assert find_obstacles([20, 22], proc) == [Obstacle(22, DEAD_SESSION)]

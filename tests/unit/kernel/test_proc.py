@@ -25,15 +25,15 @@ ARM = TREES / "processes-arm/proc"
         pytest.param(44, None, id="gone"),
     ],
 )
-def test_start_ticks(pid: int, ticks: int | None) -> None:
-    assert proc.start_ticks(pid, PROC) == ticks
+def test_when_a_process_started(pid: int, ticks: int | None) -> None:
+    kin = proc.kinship(pid, PROC)
+    assert (None if kin is None else kin.start) == ticks
 
 
-def test_start_ticks_name_this_process() -> None:
-    ticks = proc.start_ticks(os.getpid())
-    assert ticks is not None
-    assert ticks == proc.start_ticks(os.getpid())
-    assert ticks >= (proc.start_ticks(1) or 0)
+def test_the_kinship_of_this_process() -> None:
+    kin = proc.kinship(os.getpid())
+    assert kin is not None
+    assert (kin.state, kin.parent, kin.session) == ("R", os.getppid(), os.getsid(0))
 
 
 @pytest.mark.parametrize(
