@@ -54,6 +54,13 @@ def pidfd_getfd(pidfd: int, descriptor: int) -> int:
     return result
 
 
+def disconnect(descriptor: int) -> None:
+    """connect(2) to nowhere (AF_UNSPEC): dissolves a connection; of TCP it is reset, at both ends.
+    Raises OSError."""
+    nowhere = bytes(16)
+    _check(_libc.connect(descriptor, nowhere, len(nowhere)), "connect")
+
+
 def set_process_name(name: str) -> None:
     """The name that ps shows for this process, at most 15 bytes (prctl(2), PR_SET_NAME)."""
     _libc.prctl(PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]), 0, 0, 0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from outgrow.core.connections import Connection
 from outgrow.core.files import FileState
 from outgrow.core.fingerprint import Fingerprint
 from outgrow.core.job import Checkpoint, Incarnation, Job, SaveRecord
@@ -166,7 +167,8 @@ class DumpRequest:
     images: Path
     freezer_path: str
     streams: Sequence[StreamKey] = ()
-    host_pids: Sequence[int] = ()
+    connected: bool = False
+    """Whether it has TCP connections, which must not move while they are written down."""
     lossy: bool = False
     """Whether connections that the job has not accepted yet may be left out."""
     timeout: float = 3600.0
@@ -221,6 +223,8 @@ class Description:
     streams: tuple[StreamKey, ...] = ()
     files: tuple[FileState, ...] = ()
     """Those that the job was writing; their copies are beside the images."""
+    leading_out: tuple[Connection, ...] = ()
+    """Connections that do not survive its release: their peers see them closed."""
 
 
 class Store(Protocol):

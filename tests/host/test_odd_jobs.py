@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -309,3 +310,36 @@ def test_one_that_forked_twice_and_whose_leader_is_gone_moves_once(outgrow: Outg
         wait_until(lambda: len(_ticks(outgrow)) > before)
         (outgrow.directory / "end").touch()
         assert process.communicate(timeout=60)[0] == b"end\n"
+
+
+def test_a_connection_to_the_outside_is_reset_by_a_move_and_one_inside_is_not(
+    outgrow: Outgrow,
+) -> None:
+    program = """
+import socket, sys
+outside = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+listener = socket.create_server(("127.0.0.1", 0))
+inside = socket.create_connection(listener.getsockname())
+server, _ = listener.accept()
+print("ready", flush=True)
+try:
+    print("outside:", outside.recv(10), flush=True)
+except ConnectionResetError:
+    print("outside: reset", flush=True)
+inside.sendall(b"still there")
+print("inside:", server.recv(20).decode())
+"""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = str(listener.getsockname()[1])
+        words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(program, port))
+        with running(outgrow.start(*words)) as process, listener.accept()[0] as peer:
+            assert read_line(process) == "ready\n"
+            outgrow.wait_for("j", "running")
+            assert outgrow("save", "j").returncode == 0
+            peer.settimeout(0.3)
+            with pytest.raises(TimeoutError):
+                peer.recv(10)
+            done = outgrow("move", "j", "--memory", "96MiB")
+            assert done.returncode == 0, done.stderr
+            out, err = process.communicate(timeout=60)
+    assert out == b"outside: reset\ninside: still there\n", err.decode()

@@ -59,7 +59,7 @@ def open_host(state: StateDir, complain: Callable[[str], None]) -> Host:
         raise Unsupported("guarding a job without root", remedy="run as root (sudo)")
     hierarchies = cgroups.find_hierarchies()
     scheduler = local_scheduler(hierarchies)
-    engine = CriuEngine(proc.has_tcp_connection, proc.cpu_features)
+    engine = CriuEngine(proc.cpu_features)
     state.make()
     tidy(state)
     return Host(

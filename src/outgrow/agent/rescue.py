@@ -14,16 +14,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from outgrow.agent import faults, preflight
+from outgrow.agent.guard import FREEZE_TIMEOUT
 from outgrow.agent.host import Host
 from outgrow.agent.incarnation import LiveIncarnation
 from outgrow.agent.loop import Future, Loop
 from outgrow.agent.written import capture
+from outgrow.core.connections import Connection, leading_out
 from outgrow.core.errors import CannotSave, Transient
 from outgrow.core.job import Checkpoint, Incarnation, Job, SaveRecord
 from outgrow.core.obstacles import Obstacle
 from outgrow.core.sizing import NO_LIMIT
 from outgrow.core.units import MIB, format_size
 from outgrow.kernel import proc
+from outgrow.kernel.sockets import connections, reset
 from outgrow.launcher import records
 from outgrow.launcher.handle import inherited_streams, start_init
 from outgrow.launcher.pids import last_pid_before_gap
@@ -84,13 +87,15 @@ class Rescue:
         draft = self._host.store.begin(self._job.id)
         try:
             self.step("dumping", checkpoint=draft.number)
+            found = await self._loop.in_thread(lambda: connections(pids))
             description = self._describe(live, draft, reading.own, pids)
+            description = replace(description, leading_out=leading_out(found))
             request = DumpRequest(
                 root_pid=live.root_pid,
                 images=draft.images,
                 freezer_path=live.cgroup.freezer_path,
                 streams=description.streams,
-                host_pids=pids,
+                connected=bool(found),
                 lossy=bool(lost),
                 timeout=_DUMP_TIMEOUT,
             )
@@ -208,7 +213,21 @@ class Rescue:
                 remedy=f"try `outgrow resume {self._job.id}` again",
             )
         self.step("resumed", incarnation=number)
+        if description.leading_out:
+            await self._loop.in_thread(lambda: self._reset(live, description.leading_out))
         return live
+
+    def _reset(self, live: LiveIncarnation, those: Sequence[Connection]) -> None:
+        """Nobody is at their other end any more, and the job might wait for an answer for ever. It
+        stands while they are reset: a task in the midst of recv(2) would get EPIPE, and not
+        ECONNRESET as of a peer (sk_wait_event, include/net/sock.h)."""
+        with suppress(FileNotFoundError):  # so soon it has ended
+            live.cgroup.freeze(FREEZE_TIMEOUT)
+            try:
+                number = reset(live.cgroup.processes(), those)
+            finally:
+                live.cgroup.thaw()
+            self._host.journal.event(self._job.id, "connections-reset", number=number)
 
     async def _give_up_when_starved(self, live: LiveIncarnation) -> None:
         """An engine that waits at the job's limit would wait for ever."""

@@ -104,6 +104,14 @@ def obstacle_in(held: Held) -> Reason | None:
     return None
 
 
+def connected_to(program: str) -> Reason:
+    """A Unix socket whose other end `program` has, which is not of the job."""
+    return Reason(
+        f"a Unix socket to {program!r}, which is outside of the job",
+        "have it close the connection when it needs it no more, or use TCP",
+    )
+
+
 UNREAD_EVENTS = Reason("inotify events that it has not read", "try again", passes=True, lost=True)
 UNREAD_DATAGRAMS = Reason("UDP datagrams that it has not read", "try again", passes=True, lost=True)
 NOT_ACCEPTED = Reason(

@@ -11,10 +11,8 @@ import struct
 import sys
 import termios
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
-from outgrow import libc
 from outgrow.core.obstacles import (
     DEAD_SESSION,
     LEFT,
@@ -26,16 +24,19 @@ from outgrow.core.obstacles import (
     Held,
     Obstacle,
     Reason,
+    connected_to,
     obstacle_in,
 )
 from outgrow.kernel.files import read
 from outgrow.kernel.proc import PROC, descriptors, kinship
+from outgrow.kernel.sockets import (
+    SO_DOMAIN,
+    SO_PROTOCOL,
+    as_socket,
+    copied,
+    listening_with,
+)
 
-_SO_DOMAIN, _SO_PROTOCOL = 39, 38
-"""socket(7); Python has no names for them."""
-_TCP_INFO = "B23xI"
-"""Of struct tcp_info (linux/tcp.h): tcpi_state and tcpi_unacked."""
-_TCP_LISTEN = 10
 _IN_VFORK = frozenset({"kernel_clone", "wait_for_vfork_done", "_do_fork"})
 """Functions in which a parent waits (kernel/fork.c, by its age)."""
 
@@ -46,7 +47,7 @@ def find_obstacles(pids: Iterable[int], proc: Path = PROC) -> list[Obstacle]:
     found: dict[tuple[int, str], Obstacle] = {}
     pids = list(pids)
     for pid in pids:
-        for reason in (*_in_descriptors(pid, proc), *_in_tasks(proc / str(pid))):
+        for reason in (*_in_descriptors(pid, pids, proc), *_in_tasks(proc / str(pid))):
             found.setdefault((pid, reason.what), Obstacle(pid, reason))
     return [*found.values(), *_in_tree(pids, proc)]
 
@@ -69,16 +70,16 @@ def _in_tree(pids: Sequence[int], proc: Path) -> Iterator[Obstacle]:
                 yield Obstacle(pid, DEAD_SESSION)
 
 
-def _in_descriptors(pid: int, proc: Path) -> Iterator[Reason]:
+def _in_descriptors(pid: int, pids: Sequence[int], proc: Path) -> Iterator[Reason]:
     for number in descriptors(pid, proc):
         opened = proc / str(pid) / "fd" / str(number)
         try:
             link = os.readlink(opened)
             if link.startswith("socket:"):
-                with _copy(pid, number) as copy:
-                    reason = _in_socket(copy, link)
+                with copied(pid, number) as copy:
+                    reason = _in_socket(copy, link, pids, proc)
             elif link == "anon_inode:inotify":
-                with _copy(pid, number) as copy:
+                with copied(pid, number) as copy:
                     reason = UNREAD_EVENTS if _unread(copy) else None
             elif link.startswith("/dev/"):
                 reason = obstacle_in(Held(link, opened.stat().st_mode))
@@ -90,49 +91,35 @@ def _in_descriptors(pid: int, proc: Path) -> Iterator[Reason]:
             yield reason
 
 
-def _in_socket(descriptor: int, link: str) -> Reason | None:
-    # Of a family that Python is told: it would ask for a name, which not every socket has.
-    held = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fileno=descriptor)
-    try:
+def _in_socket(descriptor: int, link: str, pids: Sequence[int], proc: Path) -> Reason | None:
+    with as_socket(descriptor) as held:
         family, kind, protocol = (
             held.getsockopt(socket.SOL_SOCKET, option)
-            for option in (_SO_DOMAIN, socket.SO_TYPE, _SO_PROTOCOL)
+            for option in (SO_DOMAIN, socket.SO_TYPE, SO_PROTOCOL)
         )
-        if family in (socket.AF_INET, socket.AF_INET6):
-            if kind == socket.SOCK_DGRAM and _unread(descriptor):
-                return UNREAD_DATAGRAMS
-            if protocol == socket.IPPROTO_TCP and _has_not_accepted(held):
-                return NOT_ACCEPTED
-    finally:
-        held.detach()
+        if family == socket.AF_UNIX:
+            return _in_unix_socket(held, pids, proc)
+    if family in (socket.AF_INET, socket.AF_INET6):
+        if kind == socket.SOCK_DGRAM and _unread(descriptor):
+            return UNREAD_DATAGRAMS
+        if protocol == socket.IPPROTO_TCP and listening_with(descriptor):
+            return NOT_ACCEPTED
     return obstacle_in(Held(link, stat.S_IFSOCK, family, protocol))
 
 
-def _has_not_accepted(held: socket.socket) -> bool:
-    """Whether connections wait for accept(2): a listening socket counts them as `tcpi_unacked`
-    (tcp_get_info, net/ipv4/tcp.c)."""
-    state, waiting = struct.unpack(_TCP_INFO, held.getsockopt(socket.IPPROTO_TCP, 11, 28))
-    return bool(state == _TCP_LISTEN and waiting)
+def _in_unix_socket(held: socket.socket, pids: Sequence[int], proc: Path) -> Reason | None:
+    """SO_PEERCRED names the process that connected, listened, or made both ends (unix(7)). One that
+    is gone has left its end to somebody, who may be of the job."""
+    peer, _, _ = struct.unpack("3i", held.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    if peer == 0 or peer in pids or not (proc / str(peer)).exists():
+        return None
+    return connected_to(read(proc / str(peer) / "comm"))
 
 
 def _unread(descriptor: int) -> int:
     """Bytes that wait in it (ioctl(2), FIONREAD)."""
     answer = fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4))
     return int.from_bytes(answer, sys.byteorder)
-
-
-@contextmanager
-def _copy(pid: int, number: int) -> Iterator[int]:
-    """A copy of another process's descriptor."""
-    pidfd = os.pidfd_open(pid)
-    try:
-        descriptor = libc.pidfd_getfd(pidfd, number)
-    finally:
-        os.close(pidfd)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _in_tasks(process: Path) -> Iterator[Reason]:

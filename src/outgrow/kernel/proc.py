@@ -73,42 +73,6 @@ def hinders_its_tracer(pid: int, proc: Path = PROC) -> bool:
         return False
 
 
-def has_tcp_connection(pids: list[int], proc: Path = PROC) -> bool:
-    """Whether any of the processes holds a TCP socket that is not only listening."""
-    sockets: set[str] = set()
-    for pid in pids:
-        try:
-            entries = list(os.scandir(proc / str(pid) / "fd"))
-        except OSError:
-            continue
-        for entry in entries:
-            try:
-                target = os.readlink(entry.path)
-            except OSError:
-                continue
-            if target.startswith("socket:["):
-                sockets.add(target[8:-1])
-    if not sockets:
-        return False
-    for table in ("tcp", "tcp6"):
-        for line in _net_table(pids, table, proc):
-            fields = line.split()
-            listening = fields[3] == "0A"
-            if fields[9] in sockets and not listening:
-                return True
-    return False
-
-
-def _net_table(pids: list[int], table: str, proc: Path) -> list[str]:
-    """The lines of a table of /proc/PID/net, by the first process that is still there."""
-    for pid in pids:
-        try:
-            return read(proc / str(pid) / "net" / table).splitlines()[1:]
-        except OSError:
-            continue
-    return []
-
-
 def memory_total_and_available(proc: Path = PROC) -> tuple[int, int]:
     """MemTotal and MemAvailable of this host, in bytes."""
     text = read(proc / "meminfo")

@@ -8,6 +8,7 @@ import msgspec
 import msgspec.structs
 from blake3 import blake3
 
+from outgrow.core.connections import Connection
 from outgrow.core.errors import Damaged
 from outgrow.core.files import FileState
 from outgrow.core.fingerprint import Fingerprint
@@ -57,6 +58,15 @@ class _Version(msgspec.Struct, frozen=True):
     format: int
 
 
+class ConnectionEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One connection: see core.connections.Connection."""
+
+    local: str
+    local_port: int
+    remote: str
+    remote_port: int
+
+
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The document. `created` in seconds since the epoch, sizes in bytes."""
 
@@ -76,6 +86,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cpu_features: list[str]
     streams: list[StreamEntry]
     written: list[WrittenEntry]
+    leading_out: list[ConnectionEntry]
     files: list[FileEntry]
     blake3: str
     """Of the document itself, with this field empty: what the rest says is what was written."""
@@ -106,6 +117,7 @@ def encode(description: Description, files: list[FileEntry]) -> bytes:
         cpu_features=sorted(fingerprint.cpu_features),
         streams=[StreamEntry(**asdict(stream)) for stream in description.streams],
         written=[WrittenEntry(**asdict(state)) for state in description.files],
+        leading_out=[ConnectionEntry(**asdict(one)) for one in description.leading_out],
         files=sorted(files, key=lambda entry: entry.name),
         blake3="",
     )
@@ -161,5 +173,8 @@ def describe(manifest: Manifest) -> Description:
             frozenset(manifest.cpu_features),
         ),
         streams=tuple(StreamKey(**msgspec.structs.asdict(entry)) for entry in manifest.streams),
+        leading_out=tuple(
+            Connection(**msgspec.structs.asdict(entry)) for entry in manifest.leading_out
+        ),
         files=tuple(FileState(**msgspec.structs.asdict(entry)) for entry in manifest.written),
     )

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def test_one_that_cannot_be_run_is_none(
 
 def test_no_criu_at_all_is_unsupported_with_a_remedy(no_criu: Path) -> None:
     with pytest.raises(Unsupported, match="saving jobs") as error:
-        CriuEngine(lambda _: False, frozenset)
+        CriuEngine(frozenset)
     assert "make setup" in error.value.remedy
 
 
@@ -134,36 +135,28 @@ def request(images: Path) -> DumpRequest:
         images=images,
         freezer_path="/freezer",
         streams=[StreamKey(1, "pipe:[501]")],
-        host_pids=[4101, 4102],
         timeout=12.5,
     )
 
 
 def test_a_dump_runs_criu_inside_the_jobs_namespaces(criu: str, tmp_path: Path) -> None:
-    asked: list[list[int]] = []
-
-    def no_connection(pids: list[int]) -> bool:
-        asked.append(pids)
-        return False
-
-    engine = CriuEngine(no_connection, frozenset)
+    engine = CriuEngine(frozenset)
     runner = FakeRunner(0)
     finish(engine.dump(request(tmp_path), runner))
     assert runner.argv[:2] == [criu, "dump"]
     assert runner.argv[runner.argv.index("--tree") + 1] == "7"
     assert runner.argv[-4:] == ["--network-lock", "skip", "--external", "pipe:[501]"]
     assert runner.timeout == 12.5
-    assert asked == [[4101, 4102]]
 
 
 @pytest.mark.parametrize(("iptables", "lock"), [(True, "iptables"), (False, "nftables")])
 def test_a_connection_is_locked_by_what_the_host_has(
     criu: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, iptables: bool, lock: str
 ) -> None:
-    engine = CriuEngine(lambda _: True, frozenset)
+    engine = CriuEngine(frozenset)
     monkeypatch.setattr(shutil, "which", lambda _, path: path if iptables else None)
     runner = FakeRunner(0)
-    finish(engine.dump(request(tmp_path), runner))
+    finish(engine.dump(replace(request(tmp_path), connected=True), runner))
     assert runner.argv[runner.argv.index("--network-lock") + 1] == lock
 
 
@@ -185,7 +178,7 @@ def test_a_connection_is_locked_by_what_the_host_has(
 def test_a_dump_that_fails_says_why_and_that_the_job_runs_on(
     criu: str, tmp_path: Path, status: int, log: str | None, says: str
 ) -> None:
-    engine = CriuEngine(lambda _: False, frozenset)
+    engine = CriuEngine(frozenset)
     with pytest.raises(CannotSave) as error:
         engine.dump(request(tmp_path), FakeRunner(status, log)).send(None)
     assert says in error.value.message
@@ -198,11 +191,11 @@ def test_a_time_out_is_passed_on(criu: str, tmp_path: Path) -> None:
             raise Transient("it took too long")
 
     with pytest.raises(Transient, match="too long"):
-        CriuEngine(lambda _: False, frozenset).dump(request(tmp_path), Slow(0)).send(None)
+        CriuEngine(frozenset).dump(request(tmp_path), Slow(0)).send(None)
 
 
 def test_a_failed_restore_is_explained_by_its_log(criu: str, tmp_path: Path) -> None:
-    engine = CriuEngine(lambda _: False, frozenset)
+    engine = CriuEngine(frozenset)
     (tmp_path / "restore.log").write_text("(00.1) Error (criu/x.c:1): Can't fork: File exists\n")
     assert engine.restore_error(tmp_path).startswith("a PID that the job had is in use")
     assert engine.restore_argv(tmp_path, {"pipe:[5]": 11})[:2] == [criu, "restore"]
@@ -218,12 +211,12 @@ def test_a_restore_needs_room_for_all_that_it_reads_but_the_pages(
         ("x.log", 7),
     ):
         (tmp_path / name).write_bytes(bytes(size))
-    engine = CriuEngine(lambda _: False, frozenset)
+    engine = CriuEngine(frozenset)
     assert engine.restore_room(tmp_path) == 42
 
 
 def test_the_fingerprint_is_that_of_this_node(criu: str) -> None:
-    fingerprint = CriuEngine(lambda _: False, lambda: frozenset({"avx2"})).fingerprint()
+    fingerprint = CriuEngine(lambda: frozenset({"avx2"})).fingerprint()
     assert fingerprint.engine == "criu 4.2.1"
     assert fingerprint.kernel == os.uname().release
     assert fingerprint.architecture == os.uname().machine

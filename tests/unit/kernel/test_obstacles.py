@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from outgrow.core.obstacles import (
     TRACED,
     VFORK,
     Obstacle,
+    connected_to,
 )
 from outgrow.kernel.obstacles import find_obstacles
 
@@ -154,3 +157,33 @@ def test_a_parent_that_goes_while_we_look_leaves_nobody_behind(tmp_path: Path) -
 def test_a_session_whose_leader_is_a_zombie_cannot_be_made_anew(tmp_path: Path) -> None:
     proc = tree(tmp_path, p20=("S", 4, 20, 100), p21=("Z", 20, 21, 101), p22=("S", 20, 21, 102))
     assert find_obstacles([20, 22], proc) == [Obstacle(22, DEAD_SESSION)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="looks into descriptors: run it as root")
+def test_a_unix_socket_to_the_outside(tmp_path: Path) -> None:
+    path = str(tmp_path / "socket")
+    program = f"""
+import socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind({path!r})
+listener.listen()
+print(flush=True)
+with listener.accept()[0] as server:
+    print(flush=True)
+    sys.stdin.read()
+"""
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as other,
+        socket.socket(socket.AF_UNIX) as client,
+    ):
+        assert other.stdout is not None
+        other.stdout.readline()
+        client.connect(path)
+        other.stdout.readline()
+        name = Path(f"/proc/{other.pid}/comm").read_text().strip()
+        assert kinds() == {connected_to(name).what}
+        assert find_obstacles([os.getpid(), other.pid]) == []
+        other.communicate()
+    assert kinds() == set()

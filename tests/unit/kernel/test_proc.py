@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -58,47 +57,6 @@ def test_a_thread_that_ends_meanwhile_hides_no_other(tmp_path: Path) -> None:
     tree = copy_tree("processes", tmp_path) / "proc"
     (tree / "41/task/41/status").unlink()
     assert proc.namespace_ids(41, tree) == {7, 9}
-
-
-@pytest.fixture
-def sockets(tmp_path: Path) -> Path:
-    """The tree, with an empty fd directory for 41 and 42."""
-    tree = copy_tree("processes", tmp_path) / "proc"
-    for pid in (41, 42):
-        (tree / f"{pid}/fd").mkdir()
-    return tree
-
-
-@pytest.mark.parametrize(
-    ("target", "connected"),
-    [
-        pytest.param("socket:[1001]", False, id="listening on IPv4"),
-        pytest.param("socket:[1002]", True, id="connected over IPv4"),
-        pytest.param("socket:[2001]", False, id="listening on IPv6"),
-        pytest.param("socket:[2002]", True, id="half closed over IPv6"),
-        pytest.param("socket:[9999]", False, id="no TCP socket"),
-        pytest.param("pipe:[1002]", False, id="a pipe of the same number"),
-        pytest.param("/tmp/socket:[1002]", False, id="a file that is called so"),
-    ],
-)
-@pytest.mark.parametrize("pid", [41, 42])
-def test_a_socket_counts_when_it_is_not_only_listening(
-    sockets: Path, pid: int, target: str, connected: bool
-) -> None:
-    (sockets / f"{pid}/fd/3").symlink_to(target)
-    assert proc.has_tcp_connection([41, 42], sockets) is connected
-
-
-def test_a_process_that_is_gone_holds_no_connection(sockets: Path) -> None:
-    (sockets / "41/fd/3").symlink_to("socket:[1002]")
-    assert proc.has_tcp_connection([42, 43, 99], sockets) is False
-    assert proc.has_tcp_connection([], sockets) is False
-
-
-def test_a_first_process_that_is_gone_hides_no_connection(sockets: Path) -> None:
-    (sockets / "41/fd/3").symlink_to("socket:[1002]")
-    shutil.rmtree(sockets / "42")
-    assert proc.has_tcp_connection([42, 41], sockets) is True
 
 
 def test_memory_of_the_host() -> None:

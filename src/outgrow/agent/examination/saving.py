@@ -65,7 +65,7 @@ def examine_saving(hierarchies: Hierarchies) -> list[Finding]:
 def what_survives(hierarchies: Hierarchies) -> dict[str, str]:
     """For each of `KINDS` an empty text, or why it does not survive a save and resume with the
     CRIU in use. Raises Unsupported where that cannot be tried. Needs root."""
-    engine = CriuEngine(proc.has_tcp_connection, proc.cpu_features)
+    engine = CriuEngine(proc.cpu_features)
     survived = survivors(engine, hierarchies)
     if _NO_LOG in survived["processes"]:  # it stopped before it had one
         complaint = _complaint(engine.criu)

@@ -20,6 +20,7 @@ from outgrow.core.errors import CannotSave, OutgrowError, Transient, Unsupported
 from outgrow.core.units import MIB
 from outgrow.kernel import proc
 from outgrow.kernel.cgroups import Hierarchies
+from outgrow.kernel.sockets import connections
 from outgrow.launcher.child import Start
 from outgrow.launcher.handle import inherited_streams, start_init
 from outgrow.launcher.pids import last_pid_before_gap
@@ -138,7 +139,7 @@ class _Trial:
             images=self._images,
             freezer_path=self._cgroup.freezer_path,
             streams=self._keys,
-            host_pids=self._cgroup.processes(),
+            connected=bool(connections(self._cgroup.processes())),
             timeout=_PATIENCE / 2,
         )
         await engine.dump(request, live)

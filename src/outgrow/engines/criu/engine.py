@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from outgrow.core.errors import CannotSave
@@ -17,17 +17,11 @@ _NO_SUCH_PROGRAM = 127
 
 
 class CriuEngine:
-    """`has_connection` says of PIDs whether they hold TCP connections, `cpu_features` names those
-    of this CPU. Raises Unsupported when there is no CRIU."""
+    """`cpu_features` names those of this CPU. Raises Unsupported when there is no CRIU."""
 
-    def __init__(
-        self,
-        has_connection: Callable[[list[int]], bool],
-        cpu_features: Callable[[], frozenset[str]],
-    ) -> None:
+    def __init__(self, cpu_features: Callable[[], frozenset[str]]) -> None:
         self.criu = find_criu()
         self.version = version_of(self.criu)
-        self._has_connection = has_connection
         self._cpu_features = cpu_features
 
     async def dump(self, request: DumpRequest, runner: Runner) -> None:
@@ -37,7 +31,7 @@ class CriuEngine:
             images=request.images,
             freezer=request.freezer_path,
             streams=request.streams,
-            network_lock=self._network_lock(request.host_pids),
+            network_lock=_network_lock() if request.connected else "skip",
             lossy=request.lossy,
         )
         status = await runner.run(command, request.timeout)
@@ -74,7 +68,6 @@ class CriuEngine:
             cpu_features=self._cpu_features(),
         )
 
-    def _network_lock(self, pids: Sequence[int]) -> argv.Locking:
-        if not self._has_connection(list(pids)):
-            return "skip"
-        return "iptables" if shutil.which("iptables", path="/usr/sbin:/sbin") else "nftables"
+
+def _network_lock() -> argv.Locking:
+    return "iptables" if shutil.which("iptables", path="/usr/sbin:/sbin") else "nftables"
