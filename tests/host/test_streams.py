@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import select
+import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import time
 
 import pytest
@@ -259,11 +263,7 @@ blocks = [bytearray(b"x" * (1 << 20)) for _ in range(110)]
 print("you said", input(), flush=True)
 """
     run = ("run", "--memory", "100MiB", *MOVE, "--name", "j", "--", *python(program))
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(outgrow.directory)
-        os.environ["OUTGROW_STATE_DIR"] = str(outgrow.state)
-        os.execv(sys.executable, [sys.executable, "-m", "outgrow", *run])
+    pid, terminal = _on_a_terminal(outgrow, *run)
     _read_until(terminal, b"continues with 150 MiB")
     os.write(terminal, b"hello\n")
     shown = _read_until(terminal, b"you said hello")
@@ -274,16 +274,70 @@ print("you said", input(), flush=True)
 
 
 def test_an_interrupt_at_the_terminal_reaches_the_job(outgrow: Outgrow) -> None:
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(outgrow.directory)
-        os.environ["OUTGROW_STATE_DIR"] = str(outgrow.state)
-        words = ["run", "--", "sh", "-c", "trap 'echo caught; exit 3' INT; echo ready; sleep 60"]
-        os.execv(sys.executable, [sys.executable, "-m", "outgrow", *words])
+    trap = "trap 'echo caught; exit 3' INT; echo ready; sleep 60"
+    pid, terminal = _on_a_terminal(outgrow, "run", "--", "sh", "-c", trap)
     _read_until(terminal, b"ready")
     os.write(terminal, b"\x03")
     _read_until(terminal, b"caught")
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+    os.close(terminal)
+
+
+def test_the_window_of_a_terminal_changes_its_size_for_the_job(outgrow: Outgrow) -> None:
+    program = """
+import os, signal
+def changed(*_):
+    print("size", *os.get_terminal_size(), flush=True)
+signal.signal(signal.SIGWINCH, changed)
+changed()
+while input() != "end":
+    print("on", flush=True)
+"""
+    words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(program))
+    pid, terminal = _on_a_terminal(outgrow, *words)
+    _read_until(terminal, b"size")
+    outgrow.wait_for("j", "running")
+    for columns, memory in ((100, "80MiB"), (120, "96MiB")):
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+        _read_until(terminal, b"size %d 30" % columns)
+        assert outgrow("move", "j", "--memory", memory).returncode == 0
+    os.write(terminal, b"end\n")
+    _read_until(terminal, b"end")
+    assert os.waitpid(pid, 0)[1] == 0
+    os.close(terminal)
+
+
+def test_control_z_stops_the_job_and_the_shell_has_its_terminal(outgrow: Outgrow) -> None:
+    program = """
+import time
+print("ready", flush=True)
+for number in range(100_000):
+    with open("ticks", "a") as file:
+        file.write("x")
+    time.sleep(0.01)
+    if number > 20 and __import__("os").path.exists("end"):
+        break
+print("done", flush=True)
+"""
+    words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(program))
+    pid, terminal = _on_a_terminal(outgrow, *words)
+    _read_until(terminal, b"ready")
+    outgrow.wait_for("j", "running")
+    ticks = outgrow.directory / "ticks"
+    for _ in range(3):
+        os.write(terminal, b"\x1a")
+        _, status = os.waitpid(pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        time.sleep(0.1)
+        before = ticks.stat().st_size
+        time.sleep(0.2)
+        assert ticks.stat().st_size == before
+        os.kill(pid, signal.SIGCONT)
+        wait_until(lambda before=before: ticks.stat().st_size > before)
+    assert outgrow("move", "j", "--memory", "96MiB").returncode == 0
+    (outgrow.directory / "end").touch()
+    _read_until(terminal, b"done")
+    assert os.waitpid(pid, 0)[1] == 0
     os.close(terminal)
 
 
@@ -314,6 +368,16 @@ def test_resume_gives_the_job_the_streams_of_its_own_terminal(outgrow: Outgrow, 
     assert done.returncode == 0, out
     assert out == _EXPECTED.split("\n", 2)[2] + f"end {_COUNT}\n"
     assert len(outgrow.story("j")["incarnations"]) >= 3
+
+
+def _on_a_terminal(outgrow: Outgrow, *words: str) -> tuple[int, int]:
+    """PID of `outgrow WORDS`, and the other side of the terminal that it has."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(outgrow.directory)
+        os.environ["OUTGROW_STATE_DIR"] = str(outgrow.state)
+        os.execv(sys.executable, [sys.executable, "-m", "outgrow", *words])
+    return pid, terminal
 
 
 def _read_until(terminal: int, text: bytes) -> bytes:

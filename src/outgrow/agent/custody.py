@@ -6,6 +6,8 @@ always say the same.
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -30,6 +32,7 @@ from outgrow.ports import Cgroup
 
 _LET_IT_PASS = (0.025,) * 40
 """Seconds; a second in all, and then the save says why not."""
+_TIME_TO_TIDY_THE_SCREEN = 0.05
 _LET_IT_PASS_AT_THE_LIMIT = (0.002, 0.002, 0.005, 0.01, 0.02, 0.04)
 """The same for a job that has hardly any room to run on in."""
 
@@ -209,10 +212,23 @@ class Custody:
 
     def deliver(self, number: int) -> None:
         """A signal for the job: now if it runs, else as soon as it does."""
-        if self.live is not None and self.job.state is State.RUNNING:
-            self.live.signal(number, group=number in TO_THE_GROUP)
-        else:
+        if self.live is None or self.job.state is not State.RUNNING:
             self._signals.append(number)
+            return
+        self.live.signal(number, group=number in TO_THE_GROUP)
+        if number == signal.SIGTSTP and _has_terminal():
+            self.loop.later(_TIME_TO_TIDY_THE_SCREEN, lambda: self._suspend(self.live))
+
+    def _suspend(self, live: LiveIncarnation | None) -> None:
+        """^Z: the shell is to have the terminal back. The job's process group has no parent in its
+        session, and so the kernel stops it for no SIGTSTP (setpgid(2), orphaned process groups). On
+        return from here it was told to go on."""
+        if live is None or not live.alive or self.job.state is not State.RUNNING:
+            return
+        live.signal(signal.SIGSTOP, group=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self.arm()  # PID 1 may have taken this process for hung
+        live.signal(signal.SIGCONT, group=True)
 
     def stop_watching(self) -> None:
         """The incarnation has ended, or is about to be released."""
@@ -247,3 +263,12 @@ class Custody:
         waiting, self._signals = self._signals, []
         for number in waiting:
             self.deliver(number)
+
+
+def _has_terminal() -> bool:
+    """Whether there is a shell that took the signal's way."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True

@@ -21,8 +21,10 @@ _FOR_THE_JOB = (
     signal.SIGTSTP,
     signal.SIGWINCH,
 )
-TO_THE_GROUP = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGWINCH})
-"""What a terminal sends to a whole process group."""
+TO_THE_GROUP = frozenset(
+    {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH}
+)
+"""What a terminal, or the shell behind it, sends to a whole process group."""
 
 
 class SignalRelay:
