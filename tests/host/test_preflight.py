@@ -83,6 +83,44 @@ def test_what_cannot_be_saved_is_named_early(outgrow: Outgrow, program: str, wor
     cannot_be_saved(outgrow, python(program), word)
 
 
+def test_a_container_inside_of_the_job_is_named(outgrow: Outgrow) -> None:
+    """CRIU writes it down, and could never bring it back."""
+    program = """
+import subprocess, sys
+inner = subprocess.Popen(["unshare", "--net", "sleep", "600"])
+print("on", flush=True)
+sys.stdin.readline()
+inner.kill()
+print("went on")
+"""
+    cannot_be_saved(outgrow, python(program), "network namespace")
+
+
+def test_system_v_memory_is_named_and_saved_in_a_namespace_of_its_own(outgrow: Outgrow) -> None:
+    program = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+libc.shmat.restype = ctypes.c_void_p
+number = libc.shmget(0, 8192, 0o1600)
+memory = libc.shmat(number, None, 0)
+libc.shmctl(number, 0, None)
+ctypes.memmove(memory, b"kept", 4)
+print("on", flush=True)
+sys.stdin.readline()
+assert ctypes.string_at(memory, 4) == b"kept"
+print("went on")
+"""
+    cannot_be_saved(outgrow, python(program), "System V")
+    words = ("run", "--memory", "64MiB", "--name", "i", "--", "unshare", "--ipc", *python(program))
+    with running(outgrow.start(*words, stdin=subprocess.PIPE)) as process:
+        assert read_line(process) == "on\n"
+        outgrow.wait_for("i", "running")
+        done = outgrow("move", "i", "--memory", "96MiB")
+        assert done.returncode == 0, done.stderr
+        out, _ = process.communicate(b"go\n", timeout=60)
+    assert (out, process.returncode) == (b"went on\n", 0)
+
+
 def test_a_traced_program_is_named(outgrow: Outgrow) -> None:
     program = """
 import ctypes, os, sys

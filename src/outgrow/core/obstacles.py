@@ -112,6 +112,14 @@ def connected_to(program: str) -> Reason:
     )
 
 
+def in_namespace(kind: str) -> Reason:
+    """A namespace of its own, of which CRIU takes none below a job's first process."""
+    return Reason(
+        f"a {kind} namespace of its own",
+        "run the job in the container, and not a container in the job",
+    )
+
+
 UNREAD_EVENTS = Reason("inotify events that it has not read", "try again", passes=True, lost=True)
 UNREAD_DATAGRAMS = Reason("UDP datagrams that it has not read", "try again", passes=True, lost=True)
 NOT_ACCEPTED = Reason(
@@ -133,3 +141,14 @@ DEAD_SESSION = Reason(
 )
 """CRIU makes such a session anew below the dead leader, and fails (prepare_pstree_ids in its
 pstree.c)."""
+LEADER_ENDED = Reason(
+    "threads whose main thread has ended",
+    "have the main thread wait for the others",
+    passes=True,
+)
+"""Every process with threads looks like that in the moment in which it ends."""
+SYSTEM_V_MEMORY = Reason(
+    "System V shared memory",
+    "start it with `unshare --ipc`, or have it use POSIX shared memory"
+    " (shared_memory_type=mmap for PostgreSQL)",
+)

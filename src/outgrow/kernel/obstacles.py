@@ -10,13 +10,15 @@ import stat
 import struct
 import sys
 import termios
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from outgrow.core.obstacles import (
     DEAD_SESSION,
+    LEADER_ENDED,
     LEFT,
     NOT_ACCEPTED,
+    SYSTEM_V_MEMORY,
     TRACED,
     UNREAD_DATAGRAMS,
     UNREAD_EVENTS,
@@ -25,6 +27,7 @@ from outgrow.core.obstacles import (
     Obstacle,
     Reason,
     connected_to,
+    in_namespace,
     obstacle_in,
 )
 from outgrow.kernel.files import read
@@ -39,6 +42,18 @@ from outgrow.kernel.sockets import (
 
 _IN_VFORK = frozenset({"kernel_clone", "wait_for_vfork_done", "_do_fork"})
 """Functions in which a parent waits (kernel/fork.c, by its age)."""
+
+_SYSTEM_V = b" /SYSV"
+"""How the name of a segment begins in /proc/PID/maps (shm_mmap, ipc/shm.c)."""
+_NAMESPACES_OF_OURS = {"mnt": "mount", "user": "user", "pid": "PID"}
+"""In these the job's first process has to stay with its PID 1; it may have a network, an IPC or a
+host name of its own."""
+_NAMESPACES = _NAMESPACES_OF_OURS | {
+    "net": "network",
+    "ipc": "IPC",
+    "uts": "host name",
+    "cgroup": "cgroup",
+}
 
 
 def find_obstacles(pids: Iterable[int], proc: Path = PROC) -> list[Obstacle]:
@@ -59,15 +74,40 @@ def _in_tree(pids: Sequence[int], proc: Path) -> Iterator[Obstacle]:
     if not tops:
         return
     root = min(tops, key=lambda pid: (family[pid].start, pid))
+    outside = family[root].parent
+    for kind in _differ(root, outside, _NAMESPACES_OF_OURS, proc):
+        yield Obstacle(root, in_namespace(kind))
+    if not any(_differ(root, outside, {"ipc": "IPC"}, proc)):
+        yield from (Obstacle(pid, SYSTEM_V_MEMORY) for pid in family if _has_segment(pid, proc))
     for pid, kin in family.items():
         if pid == root:
             continue
+        for kind in _differ(pid, root, _NAMESPACES, proc):
+            yield Obstacle(pid, in_namespace(kind))
         if pid in tops:
             yield Obstacle(pid, LEFT)
         elif kin.session not in (pid, family[root].session, *pids):
             leader = kinship(kin.session, proc)
             if leader is not None and leader.state == "Z":
                 yield Obstacle(pid, DEAD_SESSION)
+
+
+def _has_segment(pid: int, proc: Path) -> bool:
+    try:
+        return _SYSTEM_V in (proc / str(pid) / "maps").read_bytes()
+    except OSError:
+        return False
+
+
+def _differ(pid: int, other: int, kinds: Mapping[str, str], proc: Path) -> Iterator[str]:
+    """In which namespaces the two are not together."""
+    for file, kind in kinds.items():
+        try:
+            here, there = (os.readlink(proc / str(one) / "ns" / file) for one in (pid, other))
+        except OSError:  # one of them is gone
+            return
+        if here != there:
+            yield kind
 
 
 def _in_descriptors(pid: int, pids: Sequence[int], proc: Path) -> Iterator[Reason]:
@@ -127,7 +167,15 @@ def _in_tasks(process: Path) -> Iterator[Reason]:
         match = re.search(r"^TracerPid:\s*(\d+)", read(process / "status"), re.MULTILINE)
         if match is not None and match.group(1) != "0":
             yield TRACED
-        if any(read(task / "wchan") in _IN_VFORK for task in (process / "task").iterdir()):
+        tasks = list((process / "task").iterdir())
+        if any(read(task / "wchan") in _IN_VFORK for task in tasks):
             yield VFORK
+        if len(tasks) > 1 and _is_zombie(process):
+            yield LEADER_ENDED
     except OSError:
         return
+
+
+def _is_zombie(process: Path) -> bool:
+    kin = kinship(int(process.name), process.parent)
+    return kin is not None and kin.state == "Z"

@@ -13,12 +13,15 @@ import pytest
 
 from outgrow.core.obstacles import (
     DEAD_SESSION,
+    LEADER_ENDED,
     LEFT,
     NOT_ACCEPTED,
+    SYSTEM_V_MEMORY,
     TRACED,
     VFORK,
     Obstacle,
     connected_to,
+    in_namespace,
 )
 from outgrow.kernel.obstacles import find_obstacles
 
@@ -132,6 +135,13 @@ def tree(folder: Path, **stats: tuple[str, int, int, int]) -> Path:
     return folder
 
 
+def live_in(folder: Path, pid: int, **namespaces: str) -> None:
+    (folder / f"{pid}/ns").mkdir()
+    kinds = dict.fromkeys(("mnt", "user", "pid", "net", "ipc", "uts", "cgroup"), "[1]") | namespaces
+    for kind, name in kinds.items():
+        (folder / f"{pid}/ns/{kind}").symlink_to(f"{kind}:{name}")
+
+
 def test_the_job_is_one_tree(tmp_path: Path) -> None:
     proc = tree(
         tmp_path,
@@ -187,3 +197,47 @@ with listener.accept()[0] as server:
         assert find_obstacles([os.getpid(), other.pid]) == []
         other.communicate()
     assert kinds() == set()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        pytest.param({}, {}, [], id="those of everybody"),
+        pytest.param({"net": "[2]"}, {"net": "[2]"}, [], id="a network of the job's own"),
+        pytest.param({"mnt": "[2]"}, {"mnt": "[2]"}, [(20, "mount")], id="mounts of its own"),
+        pytest.param({}, {"net": "[2]"}, [(21, "network")], id="a network of a child"),
+        pytest.param({}, {"uts": "[2]"}, [(21, "host name")], id="a host name of a child"),
+    ],
+)
+def test_namespaces_of_which_an_engine_takes_none(
+    tmp_path: Path,
+    first: dict[str, str],
+    second: dict[str, str],
+    expected: list[tuple[int, str]],
+) -> None:
+    proc = tree(tmp_path, p4=("S", 1, 4, 1), p20=("S", 4, 20, 100), p21=("S", 20, 20, 101))
+    live_in(tmp_path, 4)
+    live_in(tmp_path, 20, **first)
+    live_in(tmp_path, 21, **second)
+    found = [(obstacle.pid, obstacle.reason) for obstacle in find_obstacles([20, 21], proc)]
+    assert found == [(pid, in_namespace(kind)) for pid, kind in expected]
+
+
+@pytest.mark.parametrize(("ipc", "is_one"), [("[1]", True), ("[2]", False)])
+def test_system_v_memory_goes_with_an_ipc_namespace_only(
+    tmp_path: Path, ipc: str, is_one: bool
+) -> None:
+    proc = tree(tmp_path, p4=("S", 1, 4, 1), p20=("S", 4, 20, 100))
+    live_in(tmp_path, 4)
+    live_in(tmp_path, 20, ipc=ipc)
+    (tmp_path / "20/maps").write_text("7f00-7f10 rw-s 00000000 00:01 5   /SYSV00000000 (deleted)\n")
+    assert [found.reason for found in find_obstacles([20], proc)] == [SYSTEM_V_MEMORY] * is_one
+
+
+def test_a_main_thread_that_ended_before_the_others(tmp_path: Path) -> None:
+    proc = tree(tmp_path, p20=("Z", 4, 20, 100))
+    for thread in (20, 23):
+        (proc / f"20/task/{thread}").mkdir(parents=True)
+        (proc / f"20/task/{thread}/wchan").write_text("0")
+    (proc / "20/status").write_text("TracerPid:\t0\n")
+    assert [found.reason for found in find_obstacles([20], proc)] == [LEADER_ENDED]
