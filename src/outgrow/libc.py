@@ -13,6 +13,9 @@ MS_REC, MS_SLAVE = 0x4000, 0x80000
 MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT = 1, 2, 4
 _SYS_PIDFD_GETFD = 438
 """The same number on every architecture (arch/*/tools/syscall.tbl)."""
+_SYS_IOPRIO = {"x86_64": (251, 252), "aarch64": (30, 31), "riscv64": (30, 31)}
+"""Numbers of ioprio_set(2) and ioprio_get(2) (arch/*/tools/syscall.tbl)."""
+_IOPRIO_WHO_PROCESS = 1
 PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_CHILD_SUBREAPER = 1, 15, 36
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -52,6 +55,23 @@ def pidfd_getfd(pidfd: int, descriptor: int) -> int:
         _check(-1, "pidfd_getfd")
     os.set_inheritable(result, False)
     return result
+
+
+def ioprio_get(tid: int) -> int:
+    """ioprio_get(2) of one thread; 0, which is none, where its number is not known. Raises
+    OSError."""
+    if os.uname().machine not in _SYS_IOPRIO:
+        return 0
+    result = int(_libc.syscall(_SYS_IOPRIO[os.uname().machine][1], _IOPRIO_WHO_PROCESS, tid))
+    if result < 0:
+        _check(-1, "ioprio_get")
+    return result
+
+
+def ioprio_set(tid: int, priority: int) -> None:
+    """ioprio_set(2) of one thread. Raises OSError."""
+    number = _SYS_IOPRIO[os.uname().machine][0]
+    _check(_libc.syscall(number, _IOPRIO_WHO_PROCESS, tid, priority), "ioprio_set")
 
 
 def disconnect(descriptor: int) -> None:

@@ -12,6 +12,7 @@ from outgrow.core.files import FileState
 from outgrow.core.fingerprint import Fingerprint
 from outgrow.core.job import Checkpoint, Incarnation, Job, SaveRecord
 from outgrow.core.sample import MemoryReading, Sample
+from outgrow.core.scheduling import ThreadSchedule
 
 
 class Clock(Protocol):
@@ -225,6 +226,7 @@ class Description:
     """Those that the job was writing; their copies are beside the images."""
     leading_out: tuple[Connection, ...] = ()
     """Connections that do not survive its release: their peers see them closed."""
+    schedules: tuple[ThreadSchedule, ...] = ()
 
 
 class Store(Protocol):

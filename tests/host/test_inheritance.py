@@ -7,10 +7,11 @@ import os
 import resource
 import signal
 import stat
+import subprocess
 
 import pytest
 
-from tests.host.kit import MOVE, Outgrow, python
+from tests.host.kit import MOVE, Outgrow, python, read_line, running
 
 REPORT = """
 import json, os, resource, signal
@@ -148,3 +149,33 @@ def test_names_that_are_refused(outgrow: Outgrow, name: str) -> None:
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert not (outgrow.directory / "ran").exists()
+
+
+def test_what_a_thread_has_set_for_itself_survives_a_move(outgrow: Outgrow) -> None:
+    program = """
+import os, sys, threading
+def pinned():
+    os.sched_setaffinity(0, {cpu})
+    told.set()
+    end.wait()
+    print("thread", sorted(os.sched_getaffinity(0)), flush=True)
+cpu = max(os.sched_getaffinity(0))
+everywhere = os.sched_getaffinity(0)
+told, end = threading.Event(), threading.Event()
+thread = threading.Thread(target=pinned)
+thread.start()
+told.wait()
+print("ready", cpu, flush=True)
+sys.stdin.readline()
+end.set()
+thread.join()
+print("first", os.sched_getaffinity(0) == everywhere)
+"""
+    words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(program))
+    with running(outgrow.start(*words, stdin=subprocess.PIPE)) as process:
+        cpu = int(read_line(process).split()[1])
+        outgrow.wait_for("j", "running")
+        for memory in ("80MiB", "96MiB"):
+            assert outgrow("move", "j", "--memory", memory).returncode == 0
+        out, err = process.communicate(b"go\n", timeout=60)
+    assert out.decode() == f"thread [{cpu}]\nfirst True\n", err.decode()

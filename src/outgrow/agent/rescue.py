@@ -26,6 +26,7 @@ from outgrow.core.obstacles import Obstacle
 from outgrow.core.sizing import NO_LIMIT
 from outgrow.core.units import MIB, format_size
 from outgrow.kernel import proc
+from outgrow.kernel.scheduling import own_schedules, schedule_again
 from outgrow.kernel.sockets import connections, reset
 from outgrow.launcher import records
 from outgrow.launcher.handle import inherited_streams, start_init
@@ -88,8 +89,9 @@ class Rescue:
         try:
             self.step("dumping", checkpoint=draft.number)
             found = await self._loop.in_thread(lambda: connections(pids))
+            schedules = await self._loop.in_thread(lambda: own_schedules(pids, live.init.pid))
             description = self._describe(live, draft, reading.own, pids)
-            description = replace(description, leading_out=leading_out(found))
+            description = replace(description, leading_out=leading_out(found), schedules=schedules)
             request = DumpRequest(
                 root_pid=live.root_pid,
                 images=draft.images,
@@ -213,21 +215,26 @@ class Rescue:
                 remedy=f"try `outgrow resume {self._job.id}` again",
             )
         self.step("resumed", incarnation=number)
-        if description.leading_out:
-            await self._loop.in_thread(lambda: self._reset(live, description.leading_out))
+        await self._loop.in_thread(lambda: self._put_right(live, description))
         return live
+
+    def _put_right(self, live: LiveIncarnation, description: Description) -> None:
+        """What no engine brings back."""
+        with suppress(FileNotFoundError):  # so soon it has ended
+            schedule_again(live.cgroup.processes(), description.schedules)
+            if description.leading_out:
+                self._reset(live, description.leading_out)
 
     def _reset(self, live: LiveIncarnation, those: Sequence[Connection]) -> None:
         """Nobody is at their other end any more, and the job might wait for an answer for ever. It
         stands while they are reset: a task in the midst of recv(2) would get EPIPE, and not
         ECONNRESET as of a peer (sk_wait_event, include/net/sock.h)."""
-        with suppress(FileNotFoundError):  # so soon it has ended
-            live.cgroup.freeze(FREEZE_TIMEOUT)
-            try:
-                number = reset(live.cgroup.processes(), those)
-            finally:
-                live.cgroup.thaw()
-            self._host.journal.event(self._job.id, "connections-reset", number=number)
+        live.cgroup.freeze(FREEZE_TIMEOUT)
+        try:
+            number = reset(live.cgroup.processes(), those)
+        finally:
+            live.cgroup.thaw()
+        self._host.journal.event(self._job.id, "connections-reset", number=number)
 
     async def _give_up_when_starved(self, live: LiveIncarnation) -> None:
         """An engine that waits at the job's limit would wait for ever."""

@@ -12,6 +12,7 @@ from outgrow.core.connections import Connection
 from outgrow.core.errors import Damaged
 from outgrow.core.files import FileState
 from outgrow.core.fingerprint import Fingerprint
+from outgrow.core.scheduling import ThreadSchedule
 from outgrow.ports import Description, StreamKey
 
 FORMAT = 2
@@ -67,6 +68,15 @@ class ConnectionEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     remote_port: int
 
 
+class ScheduleEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One thread: see core.scheduling.ThreadSchedule."""
+
+    tid: int
+    cpus: tuple[int, ...]
+    io_priority: int | None
+    timer_slack: int | None
+
+
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The document. `created` in seconds since the epoch, sizes in bytes."""
 
@@ -87,6 +97,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     streams: list[StreamEntry]
     written: list[WrittenEntry]
     leading_out: list[ConnectionEntry]
+    schedules: list[ScheduleEntry]
     files: list[FileEntry]
     blake3: str
     """Of the document itself, with this field empty: what the rest says is what was written."""
@@ -118,6 +129,7 @@ def encode(description: Description, files: list[FileEntry]) -> bytes:
         streams=[StreamEntry(**asdict(stream)) for stream in description.streams],
         written=[WrittenEntry(**asdict(state)) for state in description.files],
         leading_out=[ConnectionEntry(**asdict(one)) for one in description.leading_out],
+        schedules=[ScheduleEntry(**asdict(one)) for one in description.schedules],
         files=sorted(files, key=lambda entry: entry.name),
         blake3="",
     )
@@ -173,6 +185,9 @@ def describe(manifest: Manifest) -> Description:
             frozenset(manifest.cpu_features),
         ),
         streams=tuple(StreamKey(**msgspec.structs.asdict(entry)) for entry in manifest.streams),
+        schedules=tuple(
+            ThreadSchedule(**msgspec.structs.asdict(entry)) for entry in manifest.schedules
+        ),
         leading_out=tuple(
             Connection(**msgspec.structs.asdict(entry)) for entry in manifest.leading_out
         ),
