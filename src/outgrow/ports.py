@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from outgrow.core.connections import Connection
+from outgrow.core.connections import Connection, Listener
 from outgrow.core.files import FileState
 from outgrow.core.fingerprint import Fingerprint
 from outgrow.core.job import Checkpoint, Incarnation, Job, SaveRecord
@@ -226,6 +226,7 @@ class Description:
     """Those that the job was writing; their copies are beside the images."""
     leading_out: tuple[Connection, ...] = ()
     """Connections that do not survive its release: their peers see them closed."""
+    listeners: tuple[Listener, ...] = ()
     schedules: tuple[ThreadSchedule, ...] = ()
 
 

@@ -343,3 +343,24 @@ print("inside:", server.recv(20).decode())
             assert done.returncode == 0, done.stderr
             out, err = process.communicate(timeout=60)
     assert out == b"outside: reset\ninside: still there\n", err.decode()
+
+
+def test_a_port_that_is_taken_meanwhile_is_named(outgrow: Outgrow) -> None:
+    program = """
+import socket, time
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+time.sleep(1)
+print("listens", listener.getsockname()[1])
+"""
+    with running(outgrow.start("run", "--name", "j", "--", *python(program))) as process:
+        port = int(read_line(process))
+        outgrow.wait_for("j", "running")
+        assert outgrow("save", "j", "--stop").returncode == 0
+        process.wait(60)
+    with socket.create_server(("127.0.0.1", port)):
+        done = outgrow("resume", "j")
+        assert done.returncode == 75
+        assert f"listens at 127.0.0.1:{port} now" in done.stderr
+    done = outgrow("resume", "j")
+    assert (done.returncode, done.stdout) == (0, f"listens {port}\n"), done.stderr

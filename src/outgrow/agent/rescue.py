@@ -14,20 +14,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from outgrow.agent import faults, preflight
-from outgrow.agent.guard import FREEZE_TIMEOUT
 from outgrow.agent.host import Host
 from outgrow.agent.incarnation import LiveIncarnation
 from outgrow.agent.loop import Future, Loop
+from outgrow.agent.unwritten import note, put_right
 from outgrow.agent.written import capture
-from outgrow.core.connections import Connection, leading_out
 from outgrow.core.errors import CannotSave, Transient
 from outgrow.core.job import Checkpoint, Incarnation, Job, SaveRecord
 from outgrow.core.obstacles import Obstacle
 from outgrow.core.sizing import NO_LIMIT
 from outgrow.core.units import MIB, format_size
 from outgrow.kernel import proc
-from outgrow.kernel.scheduling import own_schedules, schedule_again
-from outgrow.kernel.sockets import connections, reset
+from outgrow.kernel.sockets import taken
 from outgrow.launcher import records
 from outgrow.launcher.handle import inherited_streams, start_init
 from outgrow.launcher.pids import last_pid_before_gap
@@ -88,16 +86,16 @@ class Rescue:
         draft = self._host.store.begin(self._job.id)
         try:
             self.step("dumping", checkpoint=draft.number)
-            found = await self._loop.in_thread(lambda: connections(pids))
-            schedules = await self._loop.in_thread(lambda: own_schedules(pids, live.init.pid))
             description = self._describe(live, draft, reading.own, pids)
-            description = replace(description, leading_out=leading_out(found), schedules=schedules)
+            description, connected = await self._loop.in_thread(
+                lambda: note(description, pids, live.init.pid)
+            )
             request = DumpRequest(
                 root_pid=live.root_pid,
                 images=draft.images,
                 freezer_path=live.cgroup.freezer_path,
                 streams=description.streams,
-                connected=bool(found),
+                connected=connected,
                 lossy=bool(lost),
                 timeout=_DUMP_TIMEOUT,
             )
@@ -209,32 +207,26 @@ class Rescue:
         if outcome["event"] == "failed":
             await live.ended
             live.close()
-            raise Transient(
-                f"CRIU could not bring the job back: {self._host.engine.restore_error(images)}",
-                preserved=f"its checkpoint {checkpoint} is kept",
-                remedy=f"try `outgrow resume {self._job.id}` again",
-            )
+            raise self._not_back(checkpoint, description, images)
         self.step("resumed", incarnation=number)
-        await self._loop.in_thread(lambda: self._put_right(live, description))
+        resets = await self._loop.in_thread(lambda: put_right(cgroup, description))
+        if resets:
+            self._host.journal.event(self._job.id, "connections-reset", number=resets)
         return live
 
-    def _put_right(self, live: LiveIncarnation, description: Description) -> None:
-        """What no engine brings back."""
-        with suppress(FileNotFoundError):  # so soon it has ended
-            schedule_again(live.cgroup.processes(), description.schedules)
-            if description.leading_out:
-                self._reset(live, description.leading_out)
-
-    def _reset(self, live: LiveIncarnation, those: Sequence[Connection]) -> None:
-        """Nobody is at their other end any more, and the job might wait for an answer for ever. It
-        stands while they are reset: a task in the midst of recv(2) would get EPIPE, and not
-        ECONNRESET as of a peer (sk_wait_event, include/net/sock.h)."""
-        live.cgroup.freeze(FREEZE_TIMEOUT)
-        try:
-            number = reset(live.cgroup.processes(), those)
-        finally:
-            live.cgroup.thaw()
-        self._host.journal.event(self._job.id, "connections-reset", number=number)
+    def _not_back(self, checkpoint: int, description: Description, images: Path) -> Transient:
+        remedy = f"try `outgrow resume {self._job.id}` again"
+        in_the_way = [str(listener) for listener in taken(description.listeners)]
+        if in_the_way:
+            reason = f"somebody else listens at {', '.join(in_the_way)} now"
+            remedy = f"end what has it (`ss -ltnp` shows it), and {remedy}"
+        else:
+            reason = f"CRIU could not bring it back: {self._host.engine.restore_error(images)}"
+        return Transient(
+            f"the job is still on disk: {reason}",
+            preserved=f"its checkpoint {checkpoint} is kept",
+            remedy=remedy,
+        )
 
     async def _give_up_when_starved(self, live: LiveIncarnation) -> None:
         """An engine that waits at the job's limit would wait for ever."""

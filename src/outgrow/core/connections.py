@@ -1,4 +1,4 @@
-"""TCP connections of a job: which stay inside of it, and which lead out."""
+"""TCP of a job: which connections stay inside of it and which lead out, and where it listens."""
 
 from __future__ import annotations
 
@@ -18,6 +18,17 @@ class Connection:
     def from_the_other_end(self) -> Connection:
         """The same connection."""
         return Connection(self.remote, self.remote_port, self.local, self.local_port)
+
+
+@dataclass(frozen=True)
+class Listener:
+    """A TCP address that a job waits for connections at."""
+
+    address: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.address}:{self.port}"
 
 
 def leading_out(connections: Iterable[Connection]) -> tuple[Connection, ...]:

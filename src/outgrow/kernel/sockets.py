@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Container, Iterable, Iterator
@@ -9,14 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from outgrow import libc
-from outgrow.core.connections import Connection
+from outgrow.core.connections import Connection, Listener
 from outgrow.kernel.proc import PROC, descriptors
 
 SO_DOMAIN, SO_PROTOCOL = 39, 38
 """socket(7); Python has no names for them."""
 _TCP_INFO = 11
-_ESTABLISHED, _FIN_WAIT1, _FIN_WAIT2, _CLOSE, _LISTEN = 1, 4, 5, 7, 10
+_ESTABLISHED, _FIN_WAIT1, _FIN_WAIT2, _LISTEN = 1, 4, 5, 10
 """Of include/net/tcp_states.h, as tcpi_state tells them."""
+_IN_USE = (_ESTABLISHED, _FIN_WAIT1, _FIN_WAIT2, 8, 9, _LISTEN, 11)
+"""Those, and on their way to the end: CLOSE_WAIT, LAST_ACK and CLOSING."""
 _WAITS_FOR_ITS_PEER = (_ESTABLISHED, _FIN_WAIT1, _FIN_WAIT2)
 
 
@@ -47,15 +50,36 @@ def as_socket(descriptor: int) -> Iterator[socket.socket]:
 
 def connections(pids: Iterable[int], proc: Path = PROC) -> set[Connection]:
     """TCP connections of the processes. Those that end meanwhile have none."""
-    return {connection for connection, _, _ in _tcp(pids, proc)}
+    return {_connection(descriptor) for state, descriptor in _tcp(pids, proc) if state != _LISTEN}
+
+
+def listeners(pids: Iterable[int], proc: Path = PROC) -> tuple[Listener, ...]:
+    """Where the processes listen by TCP, in order."""
+    found = {_name(descriptor) for state, descriptor in _tcp(pids, proc) if state == _LISTEN}
+    return tuple(Listener(*name) for name in sorted(found))
+
+
+def taken(those: Iterable[Listener]) -> list[Listener]:
+    """Those that somebody has by now, so that nobody else can."""
+    found = []
+    for listener in those:
+        family = socket.AF_INET6 if ":" in listener.address else socket.AF_INET
+        with socket.socket(family) as attempt:
+            attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                attempt.bind((listener.address, listener.port))
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    found.append(listener)
+    return found
 
 
 def reset(pids: Iterable[int], those: Container[Connection], proc: Path = PROC) -> int:
     """Close those of the processes' connections that still wait for their peer: the program reads
     ECONNRESET, as when the peer had reset it. How many there were."""
     done = 0
-    for connection, state, descriptor in _tcp(pids, proc):
-        if connection in those and state in _WAITS_FOR_ITS_PEER:
+    for state, descriptor in _tcp(pids, proc):
+        if state in _WAITS_FOR_ITS_PEER and _connection(descriptor) in those:
             libc.disconnect(descriptor)
             done += 1
     return done
@@ -69,8 +93,8 @@ def listening_with(descriptor: int) -> int:
     return int.from_bytes(info[24:28], "little") if info[0] == _LISTEN else 0
 
 
-def _tcp(pids: Iterable[int], proc: Path) -> Iterator[tuple[Connection, int, int]]:
-    """Each with its state and a copy of its descriptor, once."""
+def _tcp(pids: Iterable[int], proc: Path) -> Iterator[tuple[int, int]]:
+    """State and a copy of the descriptor of each TCP socket that is in use, once."""
     seen: set[str] = set()
     for pid in pids:
         for number in descriptors(pid, proc):
@@ -81,8 +105,8 @@ def _tcp(pids: Iterable[int], proc: Path) -> Iterator[tuple[Connection, int, int
                 seen.add(link)
                 with copied(pid, number) as descriptor:
                     state = _tcp_state(descriptor)
-                    if state not in (None, _LISTEN, _CLOSE):
-                        yield _connection(descriptor), int(state or 0), descriptor
+                    if state is not None and state in _IN_USE:
+                        yield state, descriptor
             except OSError:
                 continue
 
@@ -95,16 +119,16 @@ def _tcp_state(descriptor: int) -> int | None:
 
 
 def _connection(descriptor: int) -> Connection:
+    return Connection(*_name(descriptor), *_name(descriptor, of_peer=True))
+
+
+def _name(descriptor: int, *, of_peer: bool = False) -> tuple[str, int]:
+    """Address and port. An IPv4 address that an IPv6 socket maps is that address."""
     with as_socket(descriptor) as held:
         family = held.getsockopt(socket.SOL_SOCKET, SO_DOMAIN)
     held = socket.socket(family, socket.SOCK_STREAM, 0, fileno=descriptor)
     try:
-        (local, local_port), (remote, remote_port) = held.getsockname()[:2], held.getpeername()[:2]
+        address, port = (held.getpeername() if of_peer else held.getsockname())[:2]
     finally:
         held.detach()
-    return Connection(_plain(local), local_port, _plain(remote), remote_port)
-
-
-def _plain(address: str) -> str:
-    """An IPv4 address that an IPv6 socket maps is that address."""
-    return address.removeprefix("::ffff:") if "." in address else address
+    return (address.removeprefix("::ffff:") if "." in address else address), port

@@ -8,7 +8,7 @@ import msgspec
 import msgspec.structs
 from blake3 import blake3
 
-from outgrow.core.connections import Connection
+from outgrow.core.connections import Connection, Listener
 from outgrow.core.errors import Damaged
 from outgrow.core.files import FileState
 from outgrow.core.fingerprint import Fingerprint
@@ -68,6 +68,13 @@ class ConnectionEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     remote_port: int
 
 
+class ListenerEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One address: see core.connections.Listener."""
+
+    address: str
+    port: int
+
+
 class ScheduleEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One thread: see core.scheduling.ThreadSchedule."""
 
@@ -97,6 +104,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     streams: list[StreamEntry]
     written: list[WrittenEntry]
     leading_out: list[ConnectionEntry]
+    listeners: list[ListenerEntry]
     schedules: list[ScheduleEntry]
     files: list[FileEntry]
     blake3: str
@@ -129,6 +137,7 @@ def encode(description: Description, files: list[FileEntry]) -> bytes:
         streams=[StreamEntry(**asdict(stream)) for stream in description.streams],
         written=[WrittenEntry(**asdict(state)) for state in description.files],
         leading_out=[ConnectionEntry(**asdict(one)) for one in description.leading_out],
+        listeners=[ListenerEntry(**asdict(one)) for one in description.listeners],
         schedules=[ScheduleEntry(**asdict(one)) for one in description.schedules],
         files=sorted(files, key=lambda entry: entry.name),
         blake3="",
@@ -185,6 +194,7 @@ def describe(manifest: Manifest) -> Description:
             frozenset(manifest.cpu_features),
         ),
         streams=tuple(StreamKey(**msgspec.structs.asdict(entry)) for entry in manifest.streams),
+        listeners=tuple(Listener(**msgspec.structs.asdict(entry)) for entry in manifest.listeners),
         schedules=tuple(
             ThreadSchedule(**msgspec.structs.asdict(entry)) for entry in manifest.schedules
         ),

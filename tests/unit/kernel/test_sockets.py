@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from outgrow.core.connections import Connection
-from outgrow.kernel.sockets import connections, reset
+from outgrow.core.connections import Connection, Listener
+from outgrow.kernel.sockets import connections, listeners, reset, taken
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0, reason="looks into descriptors of sockets: run it as root"
@@ -68,3 +68,13 @@ def test_one_that_the_peer_has_closed_is_left_alone(
     assert reset([os.getpid()], {near}) == 0
     assert client.recv(10) == b"the end"
     assert client.recv(10) == b""
+
+
+def test_where_it_listens_and_whether_that_is_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        address = Listener("127.0.0.1", listener.getsockname()[1])
+        assert address in listeners([os.getpid()])
+        assert bound.getsockname()[1] not in {one.port for one in listeners([os.getpid()])}
+        assert taken([address]) == [address]
+    assert taken([address, Listener("192.0.2.1", 80)]) == []
