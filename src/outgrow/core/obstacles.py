@@ -152,3 +152,7 @@ SYSTEM_V_MEMORY = Reason(
     "start it with `unshare --ipc`, or have it use POSIX shared memory"
     " (shared_memory_type=mmap for PostgreSQL)",
 )
+OTHER_RIGHTS = Reason(
+    "the rights of another user or group, which CRIU cannot look at without CAP_SYS_RESOURCE",
+    "let whatever started outgrow (container, unit, login) keep CAP_SYS_RESOURCE",
+)

@@ -18,6 +18,7 @@ from outgrow.core.obstacles import (
     LEADER_ENDED,
     LEFT,
     NOT_ACCEPTED,
+    OTHER_RIGHTS,
     SYSTEM_V_MEMORY,
     TRACED,
     UNREAD_DATAGRAMS,
@@ -43,6 +44,7 @@ from outgrow.kernel.sockets import (
 _IN_VFORK = frozenset({"kernel_clone", "wait_for_vfork_done", "_do_fork"})
 """Functions in which a parent waits (kernel/fork.c, by its age)."""
 
+_CAP_SYS_RESOURCE = 1 << 24
 _SYSTEM_V = b" /SYSV"
 """How the name of a segment begins in /proc/PID/maps (shm_mmap, ipc/shm.c)."""
 _NAMESPACES_OF_OURS = {"mnt": "mount", "user": "user", "pid": "PID"}
@@ -60,9 +62,9 @@ def find_obstacles(pids: Iterable[int], proc: Path = PROC) -> list[Obstacle]:
     """One of each kind for each process. Processes that end meanwhile have none. No file of the
     job's is looked at, whose server may be gone."""
     found: dict[tuple[int, str], Obstacle] = {}
-    pids = list(pids)
+    pids, rights = list(pids), _own_rights(proc)
     for pid in pids:
-        for reason in (*_in_descriptors(pid, pids, proc), *_in_tasks(proc / str(pid))):
+        for reason in (*_in_descriptors(pid, pids, proc), *_in_tasks(proc / str(pid), rights)):
             found.setdefault((pid, reason.what), Obstacle(pid, reason))
     return [*found.values(), *_in_tree(pids, proc)]
 
@@ -162,11 +164,13 @@ def _unread(descriptor: int) -> int:
     return int.from_bytes(answer, sys.byteorder)
 
 
-def _in_tasks(process: Path) -> Iterator[Reason]:
+def _in_tasks(process: Path, rights: set[tuple[str, int]] | None) -> Iterator[Reason]:
     try:
-        match = re.search(r"^TracerPid:\s*(\d+)", read(process / "status"), re.MULTILINE)
-        if match is not None and match.group(1) != "0":
+        status = read(process / "status")
+        if _numbers("TracerPid", status) not in ([], [0]):
             yield TRACED
+        if rights is not None and _rights(status) - rights:
+            yield OTHER_RIGHTS
         tasks = list((process / "task").iterdir())
         if any(read(task / "wchan") in _IN_VFORK for task in tasks):
             yield VFORK
@@ -174,6 +178,27 @@ def _in_tasks(process: Path) -> Iterator[Reason]:
             yield LEADER_ENDED
     except OSError:
         return
+
+
+def _own_rights(proc: Path) -> set[tuple[str, int]] | None:
+    """The user and the group whose processes alone an engine can ask for their resource limits
+    (prlimit(2)); None with CAP_SYS_RESOURCE, which opens all."""
+    try:
+        own = read(proc / "self/status")
+    except OSError:
+        return None
+    if int(own.partition("CapEff:")[2].split()[0], 16) & _CAP_SYS_RESOURCE:
+        return None
+    return {(kind, _numbers(kind, own)[0]) for kind in ("Uid", "Gid")}
+
+
+def _rights(status: str) -> set[tuple[str, int]]:
+    return {(kind, number) for kind in ("Uid", "Gid") for number in _numbers(kind, status)[:3]}
+
+
+def _numbers(key: str, status: str) -> list[int]:
+    match = re.search(rf"^{key}:(.*)$", status, re.MULTILINE)
+    return [int(word) for word in match.group(1).split()] if match is not None else []
 
 
 def _is_zombie(process: Path) -> bool:

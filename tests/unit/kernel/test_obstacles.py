@@ -16,6 +16,7 @@ from outgrow.core.obstacles import (
     LEADER_ENDED,
     LEFT,
     NOT_ACCEPTED,
+    OTHER_RIGHTS,
     SYSTEM_V_MEMORY,
     TRACED,
     VFORK,
@@ -232,6 +233,26 @@ def test_system_v_memory_goes_with_an_ipc_namespace_only(
     live_in(tmp_path, 20, ipc=ipc)
     (tmp_path / "20/maps").write_text("7f00-7f10 rw-s 00000000 00:01 5   /SYSV00000000 (deleted)\n")
     assert [found.reason for found in find_obstacles([20], proc)] == [SYSTEM_V_MEMORY] * is_one
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "uid", "gid", "is_one"),
+    [
+        pytest.param("0000000001000000", "9 9 9 9", "9 9 9 9", False, id="with the capability"),
+        pytest.param("0000000000ffffff", "0 0 0 0", "0 0 0 0", False, id="of the same user"),
+        pytest.param("0000000000ffffff", "0 0 9 0", "0 0 0 0", True, id="a saved user id"),
+        pytest.param("0000000000ffffff", "0 0 0 0", "0 9 0 0", True, id="a group id"),
+    ],
+)
+def test_rights_that_an_engine_cannot_look_at(
+    tmp_path: Path, capabilities: str, uid: str, gid: str, is_one: bool
+) -> None:
+    proc = tree(tmp_path, p20=("S", 4, 20, 100), pself=("R", 4, 20, 100))
+    (tmp_path / "self/status").write_text(
+        f"Uid:\t0 0 0 0\nGid:\t0 0 0 0\nCapEff:\t{capabilities}\n"
+    )
+    (tmp_path / "20/status").write_text(f"TracerPid:\t0\nUid:\t{uid}\nGid:\t{gid}\n")
+    assert [found.reason for found in find_obstacles([20], proc)] == [OTHER_RIGHTS] * is_one
 
 
 def test_a_main_thread_that_ended_before_the_others(tmp_path: Path) -> None:
