@@ -8,6 +8,7 @@ import resource
 import signal
 import stat
 import subprocess
+import time
 
 import pytest
 
@@ -131,6 +132,67 @@ def test_what_the_job_leaves_in_the_background_is_ended(outgrow: Outgrow) -> Non
     done = outgrow("run", "--name", "j", "--", "sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo on")
     assert (done.returncode, done.stdout) == (0, "on\n")
     assert outgrow.cgroups(outgrow.jobs()["j"]["id"]) == []
+
+
+IN_THE_BACKGROUND = """
+(while ! test -e end; do sleep 0.02; done; echo later) &
+echo first
+exit 3
+"""
+
+
+def test_what_the_job_leaves_in_the_background_is_waited_for_and_moves_with_it(
+    outgrow: Outgrow,
+) -> None:
+    words = ("run", "--memory", "64MiB", "--wait-all", "--name", "j", "--")
+    with running(outgrow.start(*words, "sh", "-c", IN_THE_BACKGROUND)) as process:
+        assert read_line(process) == "first\n"
+        outgrow.wait_for("j", "running")
+        for memory in ("80MiB", "96MiB"):
+            done = outgrow("move", "j", "--memory", memory)
+            assert done.returncode == 0, done.stderr
+        (outgrow.directory / "end").touch()
+        assert (process.communicate(timeout=60)[0], process.returncode) == (b"later\n", 3)
+
+
+@pytest.mark.parametrize(("command", "status"), [("kill -9 $$", 137), ("true", 0), ("exit 9", 9)])
+def test_with_wait_all_the_status_is_the_commands(
+    outgrow: Outgrow, command: str, status: int
+) -> None:
+    done = outgrow("run", "--wait-all", "--", "sh", "-c", f"sleep 0.2 & {command}")
+    assert done.returncode == status
+    done = outgrow("run", "--wait-all", "--", "/no/such/program")
+    assert (done.returncode, "No such file" in done.stderr) == (127, True)
+
+
+@pytest.mark.parametrize("wait_all", [[], ["--wait-all"]])
+def test_with_wait_all_the_environment_is_the_same(outgrow: Outgrow, wait_all: list[str]) -> None:
+    done = outgrow("run", *wait_all, "--", "env", env={"LC_ALL": "", "LANG": "", "LC_CTYPE": ""})
+    assert "LC_CTYPE=\n" in done.stdout
+    script = outgrow.directory / "script"
+    script.write_text("echo plain; echo $1")
+    script.chmod(0o755)
+    assert outgrow("run", *wait_all, "--", "./script", "a b").stdout == "plain\na b\n"
+
+
+def test_with_wait_all_a_signal_reaches_the_command_once(outgrow: Outgrow) -> None:
+    program = """
+import signal, sys, time
+got = []
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, lambda number, _: got.append(int(number)))
+print("ready", flush=True)
+while len(got) < 2:
+    time.sleep(0.01)
+time.sleep(0.3)
+print(got)
+"""
+    with running(outgrow.start("run", "--wait-all", "--", *python(program))) as process:
+        assert read_line(process) == "ready\n"
+        for number in (signal.SIGTERM, signal.SIGINT):
+            process.send_signal(number)
+            time.sleep(0.2)
+        assert process.communicate(timeout=60)[0] == b"[15, 2]\n"
 
 
 @pytest.mark.parametrize(

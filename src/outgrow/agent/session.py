@@ -48,6 +48,7 @@ class Submission:
     directory: str
     environment: dict[str, str]
     labels: dict[str, str] = field(default_factory=dict)
+    wait_all: bool = False
 
 
 class CommandFailed(OutgrowError):
@@ -191,6 +192,7 @@ class Session:
             nice=self._nice,
             oom_score_adj=self._oom_score_adj,
             streams=self._streams.reopen,
+            wait_all=submission.wait_all,
         )
 
     def _command_failed(self, program: str, outcome: dict[str, Any]) -> CommandFailed:

@@ -7,6 +7,7 @@ import pwd
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -90,6 +91,11 @@ MESSAGES = click.option(
     show_default=True,
     help="Copy files that it rewrites in place with each save, up to so much in all.",
 )
+@click.option(
+    "--wait-all",
+    is_flag=True,
+    help="Wait for what the command leaves in the background, instead of ending it.",
+)
 @click.option("--name", help="A name for the job [default: the command's].")
 @click.option("--label", "labels", multiple=True, metavar="K=V", help="A label; repeatable.")
 @click.option("--user", metavar="USER", help="Run it as this user.")
@@ -106,6 +112,7 @@ def command(
     warn_grace: float,
     save_every: float | None,
     copy_files: int,
+    wait_all: bool,
     name: str | None,
     labels: tuple[str, ...],
     user: str | None,
@@ -133,6 +140,7 @@ def command(
     )
     saving = SavePolicy(every=save_every, copy_files=copy_files)
     submission = _submission(command, name, labels, user, policy, saving)
+    submission = replace(submission, wait_all=wait_all)
     return keep(state_dir, messages, lambda host, say: session.run(host, submission, say))
 
 
@@ -195,7 +203,7 @@ def _submission(
         directory = str(Path.cwd())
     except OSError as error:
         raise Usage(f"the working directory is gone ({error.strerror})", remedy="cd") from None
-    environment = dict(os.environ)
+    environment = _environment()
     environment.pop("OUTGROW_FAULT", None)
     return session.Submission(
         command=command,
@@ -209,6 +217,14 @@ def _submission(
         environment=environment,
         labels=dict(parse_label(label) for label in labels),
     )
+
+
+def _environment() -> dict[str, str]:
+    """What this process was started with. In a C locale Python sets LC_CTYPE for itself (PEP 538),
+    which is nothing that the user did."""
+    entries = Path("/proc/self/environ").read_bytes().split(b"\0")
+    pairs = (os.fsdecode(entry).partition("=") for entry in entries if entry)
+    return {name: value for name, equals, value in pairs if name and equals}
 
 
 def _name_of(program: str) -> str:

@@ -6,13 +6,16 @@ import errno
 import os
 import resource
 import signal
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
 
 from outgrow import libc
 
 STREAMS = (0, 1, 2)
+WAITER = Path(__file__).with_name("waiter.py")
 INHERITED_AT = 10
 """Where a restoring engine finds the job's outer streams: stream 0 at descriptor 10, and so on."""
 
@@ -37,6 +40,8 @@ class Start:
     oom_score_adj: int
     streams: Sequence[dict[str, int | str]]
     """Devices to open again inside the mount namespace: `stream`, `path`, `flags`."""
+    wait_all: bool = False
+    """Whether the job ends only when the last of its processes has."""
 
 
 def start_in_child(start: Start, join: Sequence[str]) -> tuple[int, int | None]:
@@ -117,6 +122,7 @@ def stop_engine(pid: int) -> None:
 
 
 def _become_job(start: Start, join: Sequence[str], keep: int) -> NoReturn:
+    waiter = WAITER.read_text(encoding="utf-8") if start.wait_all else ""
     os.setsid()
     # What its processes leave behind becomes its own child, as it does of the first process of a
     # container, and not PID 1's: an engine writes down this one with all that descends from it.
@@ -135,6 +141,10 @@ def _become_job(start: Start, join: Sequence[str], keep: int) -> NoReturn:
     os.umask(start.umask)
     _close_all_but((*STREAMS, keep))
     program = _found(start.argv[0], start.environment.get("PATH", os.defpath))
+    if waiter:
+        os.set_inheritable(keep, True)
+        words = [sys.executable, "-I", "-S", "-c", waiter, str(keep), program, *start.argv]
+        os.execve(sys.executable, words, start.environment)
     try:
         os.execve(program, list(start.argv), start.environment)
     except OSError as error:
