@@ -96,9 +96,9 @@ class Keeper:
         self._expect_end()
 
     async def come_back(self, checkpoint: int, limit: int) -> None:
-        """Bring the job back from a checkpoint, every byte of which is checked. Raises
+        """Bring the job back from a checkpoint, every byte of which was just checked. Raises
         OutgrowError; the job is on disk as before then."""
-        await self._moves.come_back(checkpoint, limit, verify=True)
+        await self._moves.come_back(checkpoint, limit)
         self._expect_end()
 
     def count_lost(self, seconds: float) -> None:

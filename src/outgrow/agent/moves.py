@@ -90,7 +90,7 @@ class Moves:
             return self._kept(record, limit, "it was stopped while it waited for room")
         resuming = self._host.clock.monotonic()
         try:
-            await self.come_back(saved.checkpoint.number, limit, verify=False)
+            await self.come_back(saved.checkpoint.number, limit)
         except OutgrowError as error:
             return self._kept(record, limit, str(error))
         record = self._chronicle.end_save(
@@ -114,11 +114,12 @@ class Moves:
         limit = self._custody.the_living().cgroup.limit
         return self._kept(await self._release(saved), limit, reason)
 
-    async def come_back(self, checkpoint: int, limit: int, *, verify: bool) -> None:
-        """Bring the job back from a checkpoint under `limit`; once more when the engine fails at
-        first. Raises OutgrowError; the job is on disk as before then."""
+    async def come_back(self, checkpoint: int, limit: int) -> None:
+        """Bring the job back from a checkpoint under `limit`, that was just written, or checked;
+        once more when the engine fails at first. Raises OutgrowError; the job is on disk as before
+        then."""
         try:
-            await self._come_back(checkpoint, limit, verify=verify)
+            await self._come_back(checkpoint, limit, verify=False)
         except Transient:
             await self._custody.loop.sleep(_ADDRESS_IS_FREE)
             await self._come_back(checkpoint, limit, verify=True)

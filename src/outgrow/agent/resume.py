@@ -50,8 +50,8 @@ def resume(host: Host, job: Job, last: Incarnation | None, memory: int | None, s
         return session.keep(session.attach(last, init))
     if truth.checkpoint is None:
         raise NotFound(f"job {job.id} is lost and has no checkpoint", remedy="start it anew")
-    # Every byte is checked before anything of it is written over what is there.
-    description, images = host.store.open(job.id, truth.checkpoint, verify=not truth.certain)
+    # Every byte is checked, once, before anything of it is written over what is there.
+    description, images = host.store.open(job.id, truth.checkpoint, verify=True)
     limit = memory or last.limit
     _check_fit(host, job, description, limit)
     _clear_away(job, last)
