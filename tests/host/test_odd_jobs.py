@@ -364,3 +364,27 @@ print("listens", listener.getsockname()[1])
         assert f"listens at 127.0.0.1:{port} now" in done.stderr
     done = outgrow("resume", "j")
     assert (done.returncode, done.stdout) == (0, f"listens {port}\n"), done.stderr
+
+
+def test_a_job_that_writes_to_the_system_log_still_does_after_a_move(outgrow: Outgrow) -> None:
+    program = """
+import socket, sys
+log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+log.connect("log")
+log.send(b"before")
+print("ready", flush=True)
+sys.stdin.readline()
+log.send(b"after")
+"""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:
+        log.bind(str(outgrow.directory / "log"))
+        log.settimeout(30)
+        words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(program))
+        with running(outgrow.start(*words, stdin=subprocess.PIPE)) as process:
+            assert read_line(process) == "ready\n"
+            outgrow.wait_for("j", "running")
+            assert log.recv(10) == b"before"
+            done = outgrow("move", "j", "--memory", "96MiB")
+            assert done.returncode == 0, done.stderr
+            process.communicate(b"go\n", timeout=60)
+        assert log.recv(10) == b"after"

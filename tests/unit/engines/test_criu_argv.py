@@ -14,13 +14,13 @@ DUMP = [
     *("/opt/criu", "dump", "--no-default-config", "--tree", "7", "--images-dir", str(IMAGES)),
     *("--log-file", "dump.log", "-v2", "--leave-running"),
     *("--manage-cgroups=ignore", "--freeze-cgroup", "/sys/fs/cgroup/freezer/outgrow/abcdefgh-1"),
-    *("--file-locks", "--ghost-limit", "1G"),
+    *("--file-locks", "--ext-unix-sk", "--ghost-limit", "1G"),
 ]
 RESTORE = [
     *("/opt/criu", "restore", "--no-default-config", "--images-dir", str(IMAGES)),
     *("--log-file", "restore.log", "-v2"),
     *("--restore-detached", "--restore-sibling", "--manage-cgroups=ignore"),
-    *("--file-locks", "--tcp-established"),
+    *("--file-locks", "--ext-unix-sk", "--tcp-established"),
 ]
 PIPE = StreamKey(1, "pipe:[501]")
 TWIN = StreamKey(2, "pipe:[501]")

@@ -29,7 +29,8 @@ def dump_argv(
     lossy: bool,
 ) -> list[str]:
     """Write down the tree of `root_pid` and leave it frozen: a checkpoint that comes to nothing
-    costs the job no more than the pause. Cgroups are outgrow's own business."""
+    costs the job no more than the pause. Cgroups are outgrow's own business. A socket that only
+    sends, such as to the system's log, is connected there again (--ext-unix-sk)."""
     argv = [
         criu,
         "dump",
@@ -41,7 +42,7 @@ def dump_argv(
     ]
     argv += ["--log-file", DUMP_LOG, "-v2", "--leave-running"]
     argv += ["--manage-cgroups=ignore", "--freeze-cgroup", freezer]
-    argv += ["--file-locks", "--ghost-limit", _GHOST_LIMIT]
+    argv += ["--file-locks", "--ext-unix-sk", "--ghost-limit", _GHOST_LIMIT]
     argv += ["--tcp-established", "--network-lock", network_lock]
     if lossy:
         argv += ["--skip-in-flight"]
@@ -63,7 +64,7 @@ def restore_argv(criu: str, images: Path, streams: Mapping[str, int]) -> list[st
         "-v2",
     ]
     argv += ["--restore-detached", "--restore-sibling", "--manage-cgroups=ignore"]
-    argv += ["--file-locks", "--tcp-established"]
+    argv += ["--file-locks", "--ext-unix-sk", "--tcp-established"]
     for key, descriptor in sorted(streams.items()):
         argv += ["--inherit-fd", f"fd[{descriptor}]:{_as_restored(key)}"]
     return argv
