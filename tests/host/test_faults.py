@@ -115,6 +115,21 @@ def test_outgrow_is_killed_at_a_step_of_a_move(outgrow: Outgrow, step: str) -> N
         _ends_right(outgrow)
 
 
+@pytest.mark.parametrize("step", ["frozen", "dumping", "dumped", "thawed", "committing"])
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_outgrow_dies_or_hangs_at_a_step_of_a_save(outgrow: Outgrow, step: str, how: str) -> None:
+    with running(_start(outgrow, f"{how}@{step}")) as process:
+        with running(outgrow.start("save", "j")) as asked:
+            wait_until(lambda: process.poll() is not None or _state_of(process.pid) == "T")
+            # Once the job runs, far from its limit, PID 1 has no reason to ask whether outgrow hangs.
+            _nothing_stands(outgrow, guarded=step in ("thawed", "committing"))
+            if how == "stop":
+                process.kill()
+            assert process.wait(60) == -signal.SIGKILL
+            assert asked.wait(60) == 75
+        _ends_right(outgrow)
+
+
 @pytest.mark.parametrize("step", ["frozen", "dumping", "committed", "releasing", "restoring"])
 def test_after_a_kill_the_job_can_be_taken_under_guard_again(outgrow: Outgrow, step: str) -> None:
     with running(_start(outgrow, f"kill@{step}")) as process:

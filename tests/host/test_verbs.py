@@ -62,6 +62,8 @@ def test_save_lets_the_job_run_on(outgrow: Outgrow) -> None:
             assert done.returncode == 0, done.stderr
             assert json.loads(done.stdout)["checkpoint"] == number
         wait_until(lambda: outgrow.story("j")["checkpoints"] == [2])
+        steps = outgrow.steps("j")
+        assert steps.index("thawed") < steps.index("committing"), "it stands no longer than it must"
         _rest(outgrow, process, 80)
     story = outgrow.story("j")
     assert [save["outcome"] for save in story["saves"]] == ["saved", "saved"]

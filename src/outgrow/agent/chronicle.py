@@ -56,11 +56,14 @@ class Chronicle:
             self.job.id, number, cause, started=started, freeze_seconds=freeze_seconds
         )
 
-    def end_save(self, record: SaveRecord, outcome: str, detail: str = "") -> SaveRecord:
-        """It is over: the job runs, or is kept."""
-        record = replace(
-            record, outcome=outcome, detail=detail, paused_seconds=time.time() - record.started
-        )
+    def end_save(
+        self, record: SaveRecord, outcome: str, detail: str = "", paused: float | None = None
+    ) -> SaveRecord:
+        """It is over: the job runs, or is kept. `paused`: the seconds that it stood, when it has
+        run since."""
+        if paused is None:
+            paused = time.time() - record.started
+        record = replace(record, outcome=outcome, detail=detail, paused_seconds=paused)
         self._journal.save(record)
         return record
 

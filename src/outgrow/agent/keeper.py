@@ -147,7 +147,7 @@ class Keeper:
             return
         self._busy = "it is being saved"
         try:
-            self._moves.keep_running(await self._stop_and_save("interval"))
+            await self._stop_and_save("interval", run_on=True)
         except OutgrowError as error:
             if str(error) != self._told_not_saved:
                 self._told_not_saved = str(error)
@@ -158,13 +158,15 @@ class Keeper:
             self._busy = ""
             self._plan_a_save()
 
-    async def _stop_and_save(self, cause: str) -> Saved:
-        """A job that stands frozen, and its checkpoint. Raises OutgrowError, and it runs."""
+    async def _stop_and_save(self, cause: str, *, run_on: bool) -> Saved:
+        """The checkpoint of a job that still stands frozen, unless it was to run on. Raises
+        OutgrowError, and it runs."""
         live = self._custody.the_living()
         standing = await self._custody.stop_for_a_save()
         record = self._chronicle.begin_save(cause, standing.seconds)
         try:
-            return await self._moves.save(record, standing.obstacles)
+            save = self._moves.save_and_run_on if run_on else self._moves.save
+            return await save(record, standing.obstacles)
         except OutgrowError as error:
             if live.alive:
                 self._custody.run_on(str(error))
@@ -217,7 +219,8 @@ class Keeper:
         if request.verb == "move":
             self._check_size(live, request.memory)
         self._busy = "it is being saved"
-        saved = await self._stop_and_save(request.verb)
+        run_on = request.verb == "save" and not request.stop
+        saved = await self._stop_and_save(request.verb, run_on=run_on)
         outcome: Outcome | None = None
         if request.verb == "move":
             outcome = await self._moves.move(saved, request.memory)
@@ -225,8 +228,6 @@ class Keeper:
                 request.answer.fail(Transient(outcome.message))
         elif request.stop:
             outcome = await self._moves.keep_on_disk(saved, AS_ASKED)
-        else:
-            self._moves.keep_running(saved)
         request.answer.set(
             {
                 "job": self.job.id,

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from outgrow.agent.custody import Custody
 from outgrow.agent.requests import Outcome
-from outgrow.agent.rescue import Saved
+from outgrow.agent.rescue import Saved, Written
 from outgrow.core.errors import CannotSave, OutgrowError, Transient
 from outgrow.core.job import Incarnation, SaveRecord
 from outgrow.core.lifecycle import State
@@ -50,35 +50,48 @@ class Moves:
     async def save(self, record: SaveRecord, obstacles: Sequence[Obstacle]) -> Saved:
         """Write down a job that stands frozen, with `obstacles` in the way. Raises OutgrowError: it
         still stands then, and no draft is left."""
-        self._chronicle.to(State.SAVING)
-        self._custody.preflight.stop()  # an engine at its work looks like a tracer
         try:
-            saved = await self._custody.rescue.save(self._custody.the_living(), record, obstacles)
+            saved = await self._custody.rescue.commit(await self._write(record, obstacles))
         except OutgrowError as error:
             self._chronicle.end_save(record, "thawed", str(error))
             self._chronicle.back_to(State.FROZEN)
             raise
         self._chronicle.to(State.SAVED)
-        for what in saved.lost:
+        return saved
+
+    async def save_and_run_on(self, record: SaveRecord, obstacles: Sequence[Obstacle]) -> Saved:
+        """The same for a job that runs on: it does so while its checkpoint is made durable. Raises
+        OutgrowError, and it runs."""
+        try:
+            written = await self._write(record, obstacles)
+            self._custody.run_on("written down")
+            paused = time.time() - record.started
+            saved = await self._custody.rescue.commit(written)
+        except OutgrowError as error:
+            self._chronicle.end_save(record, "thawed", str(error))
+            raise
+        self._chronicle.end_save(saved.record, "saved", paused=paused)
+        self._drop_checkpoints_before(saved.checkpoint.number)
+        return saved
+
+    async def _write(self, record: SaveRecord, obstacles: Sequence[Obstacle]) -> Written:
+        self._chronicle.to(State.SAVING)
+        self._custody.preflight.stop()  # an engine at its work looks like a tracer
+        written = await self._custody.rescue.write(self._custody.the_living(), record, obstacles)
+        for what in written.lost:
             self._chronicle.event("lost", what=what)
             self._custody.say(
                 f"{self._custody.job.name} was saved without what no engine keeps: {what}",
                 trouble=True,
             )
-        for why in set(saved.not_copied) - self._told_not_copied:
+        for why in set(written.not_copied) - self._told_not_copied:
             self._told_not_copied.add(why)
             self._custody.say(
                 f"{why}: once {self._custody.job.name} has rewritten it, the job cannot go back to"
                 " this save",
                 trouble=True,
             )
-        return saved
-
-    def keep_running(self, saved: Saved) -> None:
-        """The job was saved and runs on."""
-        self._chronicle.end_save(saved.record, "saved")
-        self._custody.run_on("saved")
-        self._drop_checkpoints_before(saved.checkpoint.number)
+        return written
 
     async def move(self, saved: Saved, limit: int) -> Outcome | None:
         """Release a saved job and carry it on under `limit`. An Outcome when it had to stay on

@@ -42,15 +42,24 @@ _IMAGE_OVERHEAD = 16 * MIB
 
 
 @dataclass(frozen=True)
-class Saved:
-    """A committed checkpoint of a job that still stands frozen."""
+class Written:
+    """A checkpoint that only has to be committed: what it was written from may change now."""
 
-    checkpoint: Checkpoint
+    draft: Draft
+    description: Description
     record: SaveRecord
     not_copied: tuple[str, ...] = ()
     """Of each file that the job rewrites and that has no copy: its name, and why."""
     lost: tuple[str, ...] = ()
     """What no engine could write down, of a job that could not wait."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A committed checkpoint."""
+
+    checkpoint: Checkpoint
+    record: SaveRecord
 
 
 class Rescue:
@@ -66,11 +75,12 @@ class Rescue:
         self._host.journal.event(self._job.id, "step", name=name, **data)
         faults.reached(name)
 
-    async def save(
+    async def write(
         self, live: LiveIncarnation, record: SaveRecord, obstacles: Sequence[Obstacle]
-    ) -> Saved:
-        """Dump and commit a job that stands frozen. Raises OutgrowError when that came to nothing:
-        no draft is left then, and the caller thaws."""
+    ) -> Written:
+        """Dump a job that stands frozen, with its files: from here on it may run, or be committed
+        as it stands. Raises OutgrowError when that came to nothing: no draft is left then, and the
+        caller thaws."""
         started = self._host.clock.monotonic()
         lost = preflight.check(obstacles, at_the_limit=record.cause == AT_THE_LIMIT)
         pids = live.cgroup.processes()  # it stands: there are no others until it is thawed
@@ -106,29 +116,33 @@ class Rescue:
             self.step("dumped")
             description, not_copied = await self._with_files(description, draft, pids)
             self._check_still_frozen(live)
-            self.step("committing")
+        except Exception:
+            await self._loop.in_thread(lambda: self._host.store.abandon(draft))
+            raise
+        record = replace(record, dump_seconds=dumped - started, usage_before=reading.usage)
+        return Written(draft, description, record, not_copied, lost)
+
+    async def commit(self, written: Written) -> Saved:
+        """Make it durable. Raises OutgrowError when that came to nothing: no draft is left then."""
+        started = self._host.clock.monotonic()
+        draft, description = written.draft, written.description
+        self.step("committing")
+        try:
             checkpoint = await self._loop.in_thread(
                 lambda: self._host.store.commit(draft, description)
             )
         except Exception:
             await self._loop.in_thread(lambda: self._host.store.abandon(draft))
             raise
-        committed = self._host.clock.monotonic()
         self._host.journal.checkpoint(checkpoint)
         self.step("committed", checkpoint=checkpoint.number)
-        return Saved(
-            checkpoint,
-            replace(
-                record,
-                checkpoint=checkpoint.number,
-                dump_seconds=dumped - started,
-                commit_seconds=committed - dumped,
-                size=checkpoint.size,
-                usage_before=reading.usage,
-            ),
-            not_copied,
-            lost,
+        record = replace(
+            written.record,
+            checkpoint=checkpoint.number,
+            commit_seconds=self._host.clock.monotonic() - started,
+            size=checkpoint.size,
         )
+        return Saved(checkpoint, record)
 
     async def release(self, live: LiveIncarnation, saved: Saved) -> SaveRecord:
         """End the incarnation and give its memory back. Raises CannotSave, and the job runs on,

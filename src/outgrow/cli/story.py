@@ -133,4 +133,6 @@ def save_line(one: SaveRecord) -> str:
         parts.append(f"waited {one.wait_seconds:.1f} s")
     if one.outcome == "moved":
         parts.append(f"resume {one.resume_seconds:.2f} s")
+    if one.outcome == "saved":
+        parts.append(f"{one.paused_seconds:.2f} s paused")
     return f"{one.outcome or 'under way'}: {format_size(one.size)}, " + ", ".join(parts)
