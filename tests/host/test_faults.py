@@ -121,7 +121,7 @@ def test_outgrow_dies_or_hangs_at_a_step_of_a_save(outgrow: Outgrow, step: str, 
     with running(_start(outgrow, f"{how}@{step}")) as process:
         with running(outgrow.start("save", "j")) as asked:
             wait_until(lambda: process.poll() is not None or _state_of(process.pid) == "T")
-            # Once the job runs, far from its limit, PID 1 has no reason to ask whether outgrow hangs.
+            # Once the job runs, far from its limit, PID 1 does not ask whether outgrow hangs.
             _nothing_stands(outgrow, guarded=step in ("thawed", "committing"))
             if how == "stop":
                 process.kill()
