@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import random
-
 import pytest
 
 from tests.host.conftest import _host, outgrow
+from tests.zoo.cases import Zoo, seed
 
 __all__ = ["_host", "outgrow"]
 
+_SEED = seed()
+
 
 def pytest_report_header() -> str:
-    return f"zoo: OUTGROW_ZOO_SEED={seed()}"
+    return f"zoo: OUTGROW_ZOO_SEED={_SEED}"
 
 
-def seed() -> int:
-    """Of the instants at which programs are moved; another one each time unless it is set."""
-    return _SEED
-
-
-_SEED = int(os.environ.get("OUTGROW_ZOO_SEED") or random.SystemRandom().randrange(10**6))
-
-
-@pytest.fixture
-def chance(request: pytest.FixtureRequest) -> random.Random:
-    """The same instants for the same seed and test."""
-    return random.Random(f"{_SEED} {request.node.name}")
+@pytest.fixture(scope="session")
+def zoo(tmp_path_factory: pytest.TempPathFactory) -> Zoo:
+    """All programs, undisturbed once each."""
+    return Zoo(tmp_path_factory.mktemp("undisturbed"), _SEED)

@@ -1,6 +1,7 @@
 """SQLite in transactions: a write-ahead log and a rollback journal side by side."""
 
 import sqlite3
+import sys
 import time
 
 bases = []
@@ -10,7 +11,7 @@ for mode in ("wal", "delete"):
     base.execute("PRAGMA synchronous = OFF")
     base.execute("CREATE TABLE moves (n INTEGER PRIMARY KEY, text TEXT)")
     bases.append(base)
-for batch in range(120):
+for batch in range(120 * int((*sys.argv, "1")[1])):
     for base in bases:
         base.execute("BEGIN")
         rows = [(batch * 100 + n, f"row {batch * 100 + n}") for n in range(100)]

@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import sys
 
-TICKS = 150
+LONGER = int((*sys.argv, "1")[1])
+TICKS = 150 * LONGER
 
 
 async def ticker(out: list[int]) -> None:
@@ -13,7 +15,7 @@ async def ticker(out: list[int]) -> None:
 
 
 async def children(out: list[str]) -> None:
-    for number in range(12):
+    for number in range(12 * LONGER):
         child = await asyncio.create_subprocess_exec(
             "sh",
             "-c",
@@ -34,7 +36,7 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 async def client(path: str, name: str, out: list[str]) -> None:
     reader, writer = await asyncio.open_unix_connection(path)
-    for number in range(200):
+    for number in range(200 * LONGER):
         writer.write(f"{name} {number}\n".encode())
         out.append((await reader.readline()).decode().strip())
         await asyncio.sleep(0.005)
@@ -44,7 +46,7 @@ async def client(path: str, name: str, out: list[str]) -> None:
 async def counted(total: list[int]) -> None:
     loop, event = asyncio.get_running_loop(), os.eventfd(0, os.EFD_NONBLOCK)
     loop.add_reader(event, lambda: total.append(os.eventfd_read(event)))
-    for _ in range(200):
+    for _ in range(200 * LONGER):
         os.eventfd_write(event, 1)
         await asyncio.sleep(0.005)
     loop.remove_reader(event)
@@ -65,7 +67,9 @@ async def main() -> None:
     )
     late.cancel()
     server.close()
-    good = all(out == [f"{name.upper()} {n}" for n in range(200)] for name, out in echoed.items())
+    good = all(
+        out == [f"{name.upper()} {n}" for n in range(200 * LONGER)] for name, out in echoed.items()
+    )
     print("events", len(ticks), told, sum(total), good, late.cancelling())
 
 

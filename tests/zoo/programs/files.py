@@ -4,10 +4,11 @@ import fcntl
 import hashlib
 import mmap
 import os
+import sys
 import tempfile
 import time
 
-ROUNDS = 300
+ROUNDS = 300 * int((*sys.argv, "1")[1])
 log = open("log.txt", "a")
 scratch = tempfile.TemporaryFile(dir=".")
 table = open("table.bin", "w+b")

@@ -2,10 +2,11 @@
 
 import hashlib
 import socket
+import sys
 import threading
 import time
 
-COUNT = 400
+COUNT = 400 * int((*sys.argv, "1")[1])
 
 
 def serve(server: socket.socket, out: list[str]) -> None:

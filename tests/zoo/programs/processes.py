@@ -2,6 +2,7 @@
 
 import hashlib
 import multiprocessing as mp
+import sys
 from multiprocessing import shared_memory
 
 
@@ -21,9 +22,12 @@ def count(counter, lock, results, name: str, part: int) -> None:
 
 
 if __name__ == "__main__":
+    longer = int((*sys.argv, "1")[1])
     mp.set_start_method("fork")
     with mp.Pool(4) as pool:
-        pooled = hashlib.sha256("".join(pool.imap(work, range(1500), 7)).encode()).hexdigest()
+        pooled = hashlib.sha256(
+            "".join(pool.imap(work, range(1500 * longer), 7)).encode()
+        ).hexdigest()
     memory = shared_memory.SharedMemory(create=True, size=400_000)
     memory.buf[:] = bytes(number % 256 for number in range(len(memory.buf)))
     counter, lock, results = mp.Value("q", 0, lock=False), mp.Lock(), mp.Queue()

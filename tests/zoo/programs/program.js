@@ -4,12 +4,13 @@ const { Worker } = require('worker_threads');
 const { spawn } = require('child_process');
 const fs = require('fs');
 
+const longer = Number(process.argv[2] || 1);
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 const work = `
 const { parentPort, workerData } = require('worker_threads');
 const { createHash } = require('crypto');
 let text = String(workerData);
-for (let i = 0; i < 60000; i++) text = createHash('sha256').update(text).digest('hex');
+for (let i = 0; i < ${60000 * longer}; i++) text = createHash('sha256').update(text).digest('hex');
 parentPort.postMessage(text);
 `;
 const worker = (n) => new Promise((done, fail) => {
@@ -30,7 +31,7 @@ const child = (n) => new Promise((done) => {
   const hash = createHash('sha256');
   const workers = Promise.all([1, 2, 3].map(worker));
   const children = [];
-  for (let i = 0; i < 200; i++) {
+  for (let i = 0; i < 200 * longer; i++) {
     out.write(`line ${i}\n`);
     hash.update(Buffer.alloc(50000, i));
     if (i % 25 === 0) children.push(child(i));

@@ -2,9 +2,10 @@
 
 import hashlib
 import queue
+import sys
 import threading
 
-WORKERS, ITEMS = 8, 6000
+WORKERS, ITEMS = 8, 6000 * int((*sys.argv, "1")[1])
 todo: queue.Queue[int] = queue.Queue(32)
 done: dict[int, str] = {}
 lock = threading.Lock()

@@ -3,8 +3,10 @@
 import ctypes
 import os
 import struct
+import sys
 import time
 
+COUNT = 250 * int((*sys.argv, "1")[1])
 libc = ctypes.CDLL(None)
 os.mkdir("folder")
 watch = libc.inotify_init1(os.O_NONBLOCK)
@@ -23,9 +25,9 @@ def hear() -> None:
         data = data[16 + length :]
 
 
-for number in range(250):
+for number in range(COUNT):
     os.close(os.open(f"folder/{number}", os.O_CREAT | os.O_WRONLY))
     hear()
     time.sleep(0.01)
 hear()
-print("watched", seen == [str(number) for number in range(250)], len(seen))
+print("watched", seen == [str(number) for number in range(COUNT)], len(seen))
