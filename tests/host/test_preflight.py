@@ -293,3 +293,33 @@ print("OK")
     assert (done.returncode, done.stdout) == (0, "OK\n"), done.stderr
     assert "saved without what no engine keeps" in done.stderr
     assert "not accepted" in done.stderr
+
+
+def test_a_file_of_its_own_cgroup_is_waited_for(outgrow: Outgrow) -> None:
+    program = """
+import os, time
+lines = [line.rstrip().split(":") for line in open("/proc/self/cgroup")]
+unified = "/sys/fs/cgroup" + [path for _, kinds, path in lines if not kinds][-1]
+own = ["/sys/fs/cgroup/memory" + path for _, kinds, path in lines if kinds == "memory"] or [unified]
+with open(own[0] + "/memory.stat") as held:
+    print("on", flush=True)
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+print("went on", flush=True)
+while not os.path.exists("end"):
+    time.sleep(0.01)
+"""
+    words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(program))
+    with running(outgrow.start(*words)) as process:
+        assert read_line(process) == "on\n"
+        outgrow.wait_for("j", "running")
+        done = outgrow("save", "j")
+        assert (done.returncode, "its own cgroup" in done.stderr) == (75, True), done.stderr
+        with running(outgrow.start("move", "j", "--memory", "128MiB")) as moved:
+            time.sleep(0.3)
+            (outgrow.directory / "go").touch()
+            _, err = moved.communicate(timeout=60)
+            assert moved.returncode == 0, err
+        assert read_line(process) == "went on\n"
+        (outgrow.directory / "end").touch()
+        assert process.wait(60) == 0

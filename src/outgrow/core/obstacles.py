@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from dataclasses import dataclass
 
@@ -87,10 +88,18 @@ _PROTOCOLS: dict[int, Reason] = {
 """By protocol (include/uapi/linux/in.h)."""
 
 
+OWN_CGROUP = Reason("an open file of its own cgroup", "try again", passes=True)
+"""The job comes back in another one, where no file of that name is. A JVM looks up its usage now
+and then, and has the file open for microseconds."""
+_OF_OWN_CGROUP = re.compile(r"/sys/fs/cgroup/(.*/)?outgrow/[a-z0-9]{8}-\d+/")
+
+
 def obstacle_in(held: Held) -> Reason | None:
     """What of it cannot be saved, and the remedy; None when nothing is known against it."""
     if held.link.startswith("anon_inode:"):
         return _ANONYMOUS.get(held.link.removeprefix("anon_inode:"))
+    if _OF_OWN_CGROUP.match(held.link):
+        return OWN_CGROUP
     if stat.S_ISCHR(held.mode):
         for beginning, reason in _DEVICES:
             if held.link.startswith(beginning):

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from outgrow.core.obstacles import Held, Obstacle, Reason, obstacle_in
+from outgrow.core.obstacles import OWN_CGROUP, Held, Obstacle, Reason, obstacle_in
 
 ANONYMOUS, CHARACTER, SOCKET = 0o600, stat.S_IFCHR | 0o666, stat.S_IFSOCK | 0o777
 
@@ -55,6 +55,21 @@ def test_what_stands_in_the_way_has_a_name_and_a_remedy(held: Held, word: str) -
 )
 def test_what_may_go_well_is_left_to_the_engine(held: Held) -> None:
     assert obstacle_in(held) is None
+
+
+@pytest.mark.parametrize(
+    ("link", "found"),
+    [
+        pytest.param(
+            "/sys/fs/cgroup/memory/a/outgrow/abcdefgh-1/memory.usage_in_bytes", True, id="v1"
+        ),
+        pytest.param("/sys/fs/cgroup/outgrow/abcdefg2-12/memory.current", True, id="v2"),
+        pytest.param("/sys/fs/cgroup/memory/memory.usage_in_bytes", False, id="the root's"),
+        pytest.param("/home/a/outgrow/abcdefgh-1/memory.current", False, id="elsewhere"),
+    ],
+)
+def test_a_file_of_the_jobs_own_cgroup_passes(link: str, found: bool) -> None:
+    assert obstacle_in(Held(link)) is (OWN_CGROUP if found else None)
 
 
 def test_an_obstacle_says_whose_it_is() -> None:
