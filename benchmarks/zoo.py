@@ -83,7 +83,7 @@ def row(zoo: Zoo, folder: Path, program: Program, case: Case) -> Row:
             zoo.play(one, program, case)
             found["same"] = True
         except (AssertionError, subprocess.TimeoutExpired) as error:
-            found |= {"same": False, "note": str(error)}
+            found |= {"same": False, "note": program.known or str(error)}
         if "j" not in one.jobs():
             return found
         saves = [save for save in one.story("j")["saves"] if save["outcome"] in ("moved", "saved")]
@@ -109,8 +109,9 @@ def outgrow(folder: Path) -> Iterator[Outgrow]:
 
 
 def goals(rows: Sequence[Row]) -> list[frame.Goal]:
-    """That none of them notices."""
-    tried = [row for row in rows if row["same"] is not None]
+    """That none of them notices, but for those of which it is known that they cannot be saved."""
+    known = {program.name for program in ZOO if program.known}
+    tried = [row for row in rows if row["same"] is not None and row["program"] not in known]
     same = 100 * sum(row["same"] for row in tried) / len(tried) if tried else None
     return [frame.at_least("the same answer, %", same, 100)]
 

@@ -1,9 +1,10 @@
 #!/bin/sh
-# Sets up this checkout: scripts/setup.sh [python | host | vm]
+# Sets up this checkout: scripts/setup.sh [python | host | vm | zoo]
 #
 #   python  a virtual environment in .venv, with locked dependencies
 #   host    and a CRIU that works here, with what it needs (the default)
 #   vm      and what the tests' virtual machine is made with
+#   zoo     instead of that, programs for tests/zoo; of those that cannot be had, the tests are skipped
 #
 # It can be repeated, and takes a moment when there is nothing to do. $PYTHON names the Python to
 # use; without it, the newest one from 3.11 on that can make virtual environments.
@@ -16,15 +17,17 @@ stamps=.venv/outgrow-setup
 main() {
     what=${1:-host}
     case $what in
-    python | host | vm) ;;
-    *) die "scripts/setup.sh knows python, host and vm, not '$what'" ;;
+    python | host | vm | zoo) ;;
+    *) die "scripts/setup.sh knows python, host, vm and zoo, not '$what'" ;;
     esac
     python_environment
     [ "$what" = python ] && return
     network_lock
     .venv/bin/python scripts/setup_criu.py "$stamps/criu"
-    [ "$what" = host ] && return
-    virtual_machine
+    case $what in
+    vm) virtual_machine ;;
+    zoo) zoo ;;
+    esac
 }
 
 python_environment() {
@@ -101,6 +104,25 @@ virtual_machine() {
     else
         say "please install what Debian has in these packages: $packages ($why)"
     fi
+}
+
+zoo() {
+    if ! there_is redis-server && ! there_is redis-check-rdb; then
+        why="the server without its service, for tests/zoo"
+        { there_is apt-get && install_packages "$why" redis-tools; } ||
+            say "without redis-server its tests are skipped"
+    fi
+    [ "$(cat $stamps/zoo 2>/dev/null)" = "$(zoo_key)" ] && return
+    say "installing locked packages for tests/zoo into .venv (some 60 MB)"
+    if pip_install --require-hashes -r requirements-zoo.lock; then
+        zoo_key >$stamps/zoo
+    else
+        say "without scikit-learn its tests are skipped"
+    fi
+}
+
+zoo_key() {
+    cat $stamps/python requirements-zoo.lock | sha256sum
 }
 
 main "$@"

@@ -27,6 +27,7 @@ main() {
 set_up() {
     case " $1 " in
     *" vm "*) scripts/setup.sh vm ;;
+    " zoo ") scripts/setup.sh zoo ;;
     " lint " | " unit ") scripts/setup.sh python ;;
     *) scripts/setup.sh host ;;
     esac

@@ -123,7 +123,8 @@ class _Turn:
             size = limit.removesuffix("MiB")
             instant = f"{chance.uniform(0.05, 0.5) * self.seconds:.3f}"
             command = (sys.executable, str(PROGRAMS / "push.py"), instant, size, *command)
-        words = ("--memory", limit, "--next-size", "1.3x", "--band", "8MiB", *MOVE)
+        sizes = ("--memory", limit, "--next-size", self.program.next_size)
+        words = (*sizes, "--band", "8MiB", *MOVE)
         with self._started(*words, command=command) as attended:
             attended.check(self.expected)
         outcomes = {save["outcome"] for save in self.outgrow.story("j")["saves"]}
