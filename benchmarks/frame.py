@@ -72,8 +72,22 @@ def options(description: str) -> argparse.ArgumentParser:
     """A parser that has what all benchmarks have; add to it what one has beside that."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="a part of it, in less than 60 s")
-    parser.add_argument("--json", action="store_true", help="rows and goals for programs")
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="rows and goals for programs, to FILE beside the tables or instead of them",
+    )
     return parser
+
+
+def publish(report: Report, json_to: str | None, text: str) -> int:
+    """Print what `--json` asks for: tables, JSON, or tables and JSON to a file. The exit status."""
+    if json_to not in (None, "-"):
+        Path(json_to).write_text(report.as_json() + "\n")
+    print(report.as_json() if json_to == "-" else text)
+    return report.status
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -118,6 +132,16 @@ def progress(text: str) -> None:
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\033[K{text}")
         sys.stderr.flush()
+
+
+def filesystem(folder: Path) -> str:
+    """The kind of filesystem that a folder is on."""
+    where = folder.resolve()
+    mounts = {}
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        _, point, kind = line.split()[:3]
+        mounts[Path(point)] = kind  # of several at one point the last is on top
+    return next((mounts[path] for path in (where, *where.parents) if path in mounts), "unknown")
 
 
 def machine() -> str:

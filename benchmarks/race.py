@@ -1,6 +1,6 @@
 """The race at the limit: a job that grows against the guard that stops it.
 
-    .venv/bin/python benchmarks/race.py [--quick] [--vm] [--json]
+    .venv/bin/python benchmarks/race.py [--quick] [--vm] [--json [FILE]]
 
 As root. docs/benchmarks.md says what each column means.
 """
@@ -48,11 +48,8 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     report.goals = tables.goals(report.rows, timed=not options.emulated)
-    if options.json:
-        print(report.as_json())
-    else:
-        print(tables.show(report, f"cgroup v{version}; {frame.machine()}; {load}"))
-    return report.status
+    footer = f"cgroup v{version}; {frame.machine()}; {load}"
+    return frame.publish(report, options.json, tables.show(report, footer))
 
 
 def plan(options: argparse.Namespace) -> list[Case]:

@@ -37,12 +37,8 @@ def main(options: argparse.Namespace) -> int:
         report, about = race(
             Machine(base, CHECKOUT, Path(folder), files=files()), arguments(options)
         )
-    if options.json:
-        print(report.as_json())
-    else:
-        footer = f"cgroup v2, emulated, 10 to 20 times slower than its host; {about}; {load}"
-        print(tables.show(report, footer))
-    return report.status
+    footer = f"cgroup v2, emulated, 10 to 20 times slower than its host; {about}; {load}"
+    return frame.publish(report, options.json, tables.show(report, footer))
 
 
 def race(machine: Machine, words: str) -> tuple[frame.Report, str]:

@@ -1,0 +1,1 @@
+"""Parts of dump.py: a save and a resume under outgrow, by raw CRIU, and as plain bytes."""
