@@ -239,6 +239,10 @@ class Store(Protocol):
     def begin(self, job: str) -> Draft:
         """A place for the next checkpoint of `job`. Raises Transient where none can be written."""
 
+    def write_ahead(self, draft: Draft) -> None:
+        """Begin to make durable what is there of it by now, so that `commit` finds less to do.
+        Promises nothing, raises nothing, and may be called at any time."""
+
     def commit(self, draft: Draft, description: Description) -> Checkpoint:
         """Make it durable and whole; after this returns it survives a power cut. Blocking.
         Raises Transient."""

@@ -78,6 +78,9 @@ class MemoryStore:
         self._drafts.add((job, number))
         return Draft(job, number, images)
 
+    def write_ahead(self, draft: Draft) -> None:
+        pass
+
     def commit(self, draft: Draft, description: Description) -> Checkpoint:
         files = {path.name: path.read_bytes() for path in draft.images.iterdir()}
         digests = {name: _digest(data) for name, data in files.items()}

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from outgrow import libc
 from outgrow.core.errors import Damaged, NotFound, Transient
 from outgrow.store.posix import PosixStore
 
@@ -319,6 +320,41 @@ def test_a_disk_that_fills_up_during_the_commit_leaves_nothing(
     assert kept.store.checkpoints(JOB) == [1]
     kept.store.abandon(draft)
     assert sorted(path.name for path in (kept.root / JOB).iterdir()) == ["1"]
+
+
+def test_writing_ahead_begins_with_every_image_and_leaves_all_syncs_to_the_commit(
+    kept: KeptInFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, synced, really = [], [], os.fsync
+
+    def begin(descriptor: int) -> None:
+        begun.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+
+    def sync(descriptor: int) -> None:
+        synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        really(descriptor)
+
+    monkeypatch.setattr(libc, "start_writing", begin)
+    monkeypatch.setattr(os, "fsync", sync)
+    draft = kept.store.begin(JOB)
+    write(draft, FILES)
+    kept.store.write_ahead(draft)
+    assert (sorted(begun), synced) == (sorted(FILES), [])
+    kept.store.commit(draft, describe(draft))
+    assert {*FILES} <= {*synced}
+
+
+def test_a_file_system_that_cannot_write_ahead_is_no_trouble(
+    kept: KeptInFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: int) -> None:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    monkeypatch.setattr(libc, "start_writing", refuse)
+    draft = kept.store.begin(JOB)
+    write(draft, FILES)
+    kept.store.write_ahead(draft)
+    assert kept.store.commit(draft, describe(draft)).number == draft.number
 
 
 def test_a_manifest_that_is_written_in_part_is_no_commit(

@@ -107,6 +107,24 @@ def test_a_checkpoint_comes_back_as_it_was_written(kept: Kept) -> None:
         assert read(images) == FILES
 
 
+def test_writing_ahead_changes_nothing(kept: Kept) -> None:
+    draft = kept.store.begin(JOB)
+    kept.store.write_ahead(draft)
+    write(draft, FILES)
+    kept.store.write_ahead(draft)
+    number = kept.store.commit(draft, describe(draft)).number
+    kept.store.write_ahead(draft)  # the last call may come when it is no draft any more
+    _, images = kept.store.open(JOB, number, verify=True)
+    assert read(images) == FILES
+
+
+def test_writing_ahead_of_what_was_abandoned_is_nothing(kept: Kept) -> None:
+    draft = kept.store.begin(JOB)
+    kept.store.abandon(draft)
+    kept.store.write_ahead(draft)
+    assert kept.store.checkpoints(JOB) == []
+
+
 file_names = st.text("abc-._~ é数", min_size=1, max_size=12).filter(
     lambda name: name not in (".", "..", "restore.log", "stats-restore")
 )

@@ -37,6 +37,7 @@ AT_THE_LIMIT = "limit"
 _DUMP_TIMEOUT = 3600.0
 _LOOK_AT_TRACING = 0.1
 _LOOK_AT_STARVING = 0.5
+_WRITE_AHEAD = 0.1
 _IMAGE_OVERHEAD = 16 * MIB
 """What a checkpoint has beside the job's pages: CRIU's other images, its log, the manifest."""
 
@@ -111,6 +112,7 @@ class Rescue:
             )
             dump = self._loop.spawn(self._host.engine.dump(request, live))
             self._loop.spawn(self._let_stopped_tasks_be_traced(live, dump, pids))
+            self._loop.spawn(self._write_ahead(draft, dump))
             await dump
             dumped = self._host.clock.monotonic()
             self.step("dumped")
@@ -261,6 +263,13 @@ class Rescue:
             if not dump.done and any(proc.hinders_its_tracer(pid) for pid in pids):
                 self.step("thawed-for-tracing")
                 live.cgroup.thaw()
+
+    async def _write_ahead(self, draft: Draft, dump: Future[None]) -> None:
+        """The disk works while the engine does: by itself the kernel begins to write when a tenth
+        of memory is dirty, or after 30 s (vm.dirty_background_ratio, vm.dirty_expire_centisecs)."""
+        while not dump.done:
+            await self._loop.in_thread(lambda: self._host.store.write_ahead(draft))
+            await self._loop.sleep(_WRITE_AHEAD)
 
     async def _with_files(
         self, description: Description, draft: Draft, host_pids: list[int]

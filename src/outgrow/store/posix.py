@@ -20,6 +20,7 @@ from pathlib import Path
 
 from blake3 import blake3
 
+from outgrow import libc
 from outgrow.core.errors import Damaged, NotFound, OutgrowError, Transient
 from outgrow.core.job import Checkpoint, is_job_id
 from outgrow.ports import Description, Draft
@@ -62,6 +63,13 @@ class PosixStore:
                 remedy="see that it has room and is writable",
             ) from None
         return Draft(job, number, images)
+
+    def write_ahead(self, draft: Draft) -> None:
+        try:
+            for path in draft.images.iterdir():
+                _start_writing(path)
+        except OSError:
+            pass  # the draft is gone, or the filesystem cannot: `commit` does it all
 
     def commit(self, draft: Draft, description: Description) -> Checkpoint:
         partial = draft.images.parent
@@ -183,6 +191,14 @@ def _entry_of(path: Path) -> documents.FileEntry:
     if size:
         hasher.update_mmap(path)
     return documents.FileEntry(path.name, size, hasher.hexdigest())
+
+
+def _start_writing(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        libc.start_writing(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _sync(path: Path) -> None:
