@@ -8,12 +8,10 @@ As root. docs/benchmarks.md says what each column means.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import frame
@@ -57,7 +55,7 @@ def run(planned: Sequence[Case], place: Place, lock: Path | None) -> frame.Repor
     """All of them, the ways interleaved."""
     report = frame.Report()
     for number, case in enumerate(planned, start=1):
-        with locked(lock):
+        with frame.locked(lock):
             for way in case.order:
                 frame.progress(f"{number}/{len(planned)} {case.mib} MiB of {case.kind}: {way}")
                 report.rows += measure(case, way, place)
@@ -73,17 +71,6 @@ def measure(case: Case, way: Way, place: Place) -> list[frame.Row]:
         return [{**cases.new_row(case, way), "right": False, "note": str(error)}]
 
 
-@contextmanager
-def locked(file: Path | None) -> Iterator[None]:
-    """Nobody else who asks for this lock works meanwhile."""
-    if file is None:
-        yield
-        return
-    with file.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def parse() -> argparse.Namespace:
     parser = frame.options("A save and a resume, beside raw CRIU and beside plain bytes.")
     parser.add_argument("--sizes", metavar="GIB,…", help="only these, such as 0.25,8")
@@ -91,9 +78,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--folder", type=Path, default=Path("/var/tmp"), help="where images go [%(default)s]"
     )
-    parser.add_argument(
-        "--lock", type=Path, metavar="FILE", help="hold an flock(2) on FILE during each repetition"
-    )
+    frame.add_lock(parser)
     return parser.parse_args()
 
 

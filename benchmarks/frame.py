@@ -9,13 +9,15 @@ The exit status is 1 when a goal was missed, so that a benchmark can stand in a 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import math
 import os
 import resource
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,24 @@ def options(description: str) -> argparse.ArgumentParser:
         help="rows and goals for programs, to FILE beside the tables or instead of them",
     )
     return parser
+
+
+def add_lock(parser: argparse.ArgumentParser) -> None:
+    """The option of what shares a machine with others who measure there."""
+    parser.add_argument(
+        "--lock", type=Path, metavar="FILE", help="hold an flock(2) on FILE during each repetition"
+    )
+
+
+@contextmanager
+def locked(file: Path | None) -> Iterator[None]:
+    """Nobody else who asks for this lock works meanwhile."""
+    if file is None:
+        yield
+        return
+    with file.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def publish(report: Report, json_to: str | None, text: str) -> int:
