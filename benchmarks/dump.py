@@ -54,8 +54,9 @@ def plan(options: argparse.Namespace) -> list[Case]:
 def run(planned: Sequence[Case], place: Place, lock: Path | None) -> frame.Report:
     """All of them, the ways interleaved."""
     report = frame.Report()
-    for number, case in enumerate(planned, start=1):
-        with frame.locked(lock):
+    with frame.Turns(lock) as turns:
+        for number, case in enumerate(planned, start=1):
+            turns.next_one()
             for way in case.order:
                 frame.progress(f"{number}/{len(planned)} {case.mib} MiB of {case.kind}: {way}")
                 report.rows += measure(case, way, place)

@@ -16,8 +16,7 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,19 +86,39 @@ def options(description: str) -> argparse.ArgumentParser:
 def add_lock(parser: argparse.ArgumentParser) -> None:
     """The option of what shares a machine with others who measure there."""
     parser.add_argument(
-        "--lock", type=Path, metavar="FILE", help="hold an flock(2) on FILE during each repetition"
+        "--lock", type=Path, metavar="FILE", help="hold an flock(2) on FILE, and let others in"
     )
 
 
-@contextmanager
-def locked(file: Path | None) -> Iterator[None]:
-    """Nobody else who asks for this lock works meanwhile."""
-    if file is None:
-        yield
-        return
-    with file.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+class Turns:
+    """Taking turns with all who ask for the same lock: held from the first `next_one`, and given
+    back between two measurements once it was held for so long. Without a file it is nothing."""
+
+    LONGEST = 200.0
+    """Seconds, beyond which only the measurement under way is finished."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file.open("a") if file else None
+        self._since: float | None = None
+
+    def __enter__(self) -> Turns:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file:
+            self._file.close()
+
+    def next_one(self) -> None:
+        """Before each measurement: it may wait here for its turn."""
+        if self._file is None:
+            return
+        if self._since is not None and time.monotonic() - self._since > self.LONGEST:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+            self._since = None
+            time.sleep(1)  # whoever waits is woken, and takes it
+        if self._since is None:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            self._since = time.monotonic()
 
 
 def publish(report: Report, json_to: str | None, text: str) -> int:

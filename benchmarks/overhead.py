@@ -45,12 +45,13 @@ def main() -> int:
 def run(planned: Sequence[Case], place: Place, lock: Path | None) -> frame.Report:
     """All of them, the ways interleaved; and what memory is around a job."""
     report = frame.Report()
-    for number, case in enumerate(planned, start=1):
-        with frame.locked(lock):
+    with frame.Turns(lock) as turns:
+        for number, case in enumerate(planned, start=1):
+            turns.next_one()
             for way in case.order:
                 frame.progress(f"{number}/{len(planned)} {case.kind}: {way}")
                 report.rows.append(measure(case, way, place))
-    with frame.locked(lock):
+        turns.next_one()
         report.rows += memory.measure(place)
     frame.progress("")
     return report

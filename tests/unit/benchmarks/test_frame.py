@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import frame
 import pytest
@@ -43,6 +45,65 @@ def test_json_has_the_form_of_all_benchmarks() -> None:
         "rows": [{"ms": 1.5, "note": None}],
         "goals": [{"name": "a", "value": 1.5, "goal": "at most 10", "met": True}],
     }
+
+
+@pytest.mark.parametrize(
+    ("words", "printed", "written"),
+    [
+        pytest.param([], "the tables", False, id="tables"),
+        pytest.param(["--json"], '"schema"', False, id="json"),
+        pytest.param(["--json", "FILE"], "the tables", True, id="both"),
+    ],
+)
+def test_where_the_json_goes(
+    words: list[str],
+    printed: str,
+    written: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "found.json"
+    given = [str(file) if word == "FILE" else word for word in words]
+    report = Report(goals=[frame.exactly("a", 1, 0)])
+    assert frame.publish(report, frame.options("").parse_args(given).json, "the tables") == 1
+    assert printed in capsys.readouterr().out
+    assert file.exists() is written
+    assert not written or json.loads(file.read_text())["schema"] == 1
+
+
+def is_free(file: Path) -> bool:
+    with file.open("a") as other:
+        try:
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def test_a_lock_is_held_and_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "lock"
+    seen: list[bool] = []
+    monkeypatch.setattr("time.sleep", lambda _: seen.append(is_free(file)))
+    with frame.Turns(file) as turns:
+        assert is_free(file)
+        turns.next_one()
+        turns.next_one()
+        assert not is_free(file)
+        assert seen == []
+        monkeypatch.setattr(frame.Turns, "LONGEST", -1.0)
+        turns.next_one()
+        assert seen == [True]
+        assert not is_free(file)
+    assert is_free(file)
+
+
+def test_without_a_lock_there_are_no_turns() -> None:
+    with frame.Turns(None) as turns:
+        turns.next_one()
+
+
+def test_the_filesystem_of_a_folder() -> None:
+    assert frame.filesystem(Path("/proc/self")) == "proc"
 
 
 @pytest.mark.parametrize(
