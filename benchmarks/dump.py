@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import frame
@@ -52,9 +53,9 @@ def plan(options: argparse.Namespace) -> list[Case]:
 
 
 def run(planned: Sequence[Case], place: Place, lock: Path | None) -> frame.Report:
-    """All of them, the ways interleaved."""
+    """All of them, the ways interleaved; up to an interrupt, when there is one."""
     report = frame.Report()
-    with frame.Turns(lock) as turns:
+    with frame.Turns(lock) as turns, suppress(KeyboardInterrupt):
         for number, case in enumerate(planned, start=1):
             turns.next_one()
             for way in case.order:

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import frame
@@ -43,16 +44,16 @@ def main() -> int:
 
 
 def run(planned: Sequence[Case], place: Place, lock: Path | None) -> frame.Report:
-    """All of them, the ways interleaved; and what memory is around a job."""
+    """What memory is around a job, and all of them, the ways interleaved; up to an interrupt."""
     report = frame.Report()
-    with frame.Turns(lock) as turns:
+    with frame.Turns(lock) as turns, suppress(KeyboardInterrupt):
+        turns.next_one()
+        report.rows += memory.measure(place)
         for number, case in enumerate(planned, start=1):
             turns.next_one()
             for way in case.order:
                 frame.progress(f"{number}/{len(planned)} {case.kind}: {way}")
                 report.rows.append(measure(case, way, place))
-        turns.next_one()
-        report.rows += memory.measure(place)
     frame.progress("")
     return report
 

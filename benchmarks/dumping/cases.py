@@ -55,10 +55,10 @@ REPETITIONS = 3
 
 
 def full(sizes: Sequence[int] = SIZES, repetitions: int = REPETITIONS) -> list[Case]:
-    """All sizes, and once through all of them before the next repetition."""
+    """All sizes, the smallest first; of each, both kinds before the next repetition."""
     return [
         Case(size, kind, repetition)
-        for repetition, size, kind in product(range(repetitions), sizes, KINDS)
+        for size, repetition, kind in product(sizes, range(repetitions), KINDS)
         if size < LARGE or kind == "random"
     ]
 

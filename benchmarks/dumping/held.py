@@ -10,13 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holding import Board
+from racing.place import Place
 
-from dumping.cases import Case
+from dumping.cases import GIB, Case
+from outgrow.kernel import proc
 
 HERE = Path(__file__).parents[1]
 LONGEST = 300.0
 """Seconds; nothing here takes so long."""
 _LOOK = 0.0005
+_SPARED = 2 * GIB
 
 
 def command(case: Case, board: Path) -> list[str]:
@@ -47,6 +50,15 @@ def find(words: list[str]) -> int:
         except OSError:
             continue
     return found
+
+
+def warm_up(place: Place, size: int) -> None:
+    """Before what writes `size` bytes into the page cache: see Place.warm. Never so much that the
+    machine could run short."""
+    _, available = proc.memory_total_and_available()
+    spare = available - _SPARED
+    if spare > 0:
+        place.warm(min(size, spare))
 
 
 class Death:

@@ -12,7 +12,7 @@ from product import Product, finish
 from racing.place import Place
 
 from dumping.cases import MIB, Case, Way, new_row
-from dumping.held import Death, check, command, find, runs_again, wait_until
+from dumping.held import Death, check, command, find, runs_again, wait_until, warm_up
 
 JOB = "dump"
 _NS = 1e9
@@ -33,7 +33,7 @@ def _measure(case: Case, place: Place, way: Callable[[_Run, Row], None]) -> Row:
     row = new_row(case, Way.OUTGROW)
     try:
         wait_until(lambda: board.ready, "the job's start")
-        place.warm(case.size)
+        warm_up(place, case.size)
         way(run, row)
         row["right"] = check(board)
         save = run.product.story(JOB)["saves"][-1]

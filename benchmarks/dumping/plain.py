@@ -11,6 +11,7 @@ from holding import BLOCK, first_block
 from racing.place import Place
 
 from dumping.cases import Case, Way, new_row
+from dumping.held import warm_up
 
 
 def measure(case: Case, place: Place) -> list[Row]:
@@ -18,7 +19,7 @@ def measure(case: Case, place: Place) -> list[Row]:
     row = new_row(case, Way.PLAIN)
     path = place.disk / "plain"
     block = bytearray(first_block(case.kind))
-    place.warm(case.size)
+    warm_up(place, case.size)
     os.sync()
     try:
         began = time.monotonic()

@@ -19,7 +19,7 @@ from racing.jobs import JOIN
 from racing.place import Place
 
 from dumping.cases import Case, Way, new_row
-from dumping.held import LONGEST, Death, check, command, find, runs_again, wait_until
+from dumping.held import LONGEST, Death, check, command, find, runs_again, wait_until, warm_up
 from outgrow.engines.criu.find import find_criu
 from outgrow.kernel.cgroup_v1 import CgroupV1
 from outgrow.kernel.cgroup_v2 import CgroupV2
@@ -43,7 +43,7 @@ def measure(case: Case, place: Place) -> list[Row]:
         namespace = subprocess.Popen([*_in(cgroup), *_UNSHARE, *pid1], start_new_session=True)
         try:
             wait_until(lambda: board.ready, "the job's start")
-            place.warm(case.size)
+            warm_up(place, case.size)
             init = find(pid1)
             _dump(row, board, words, init, images)
             _restore(row, board, cgroup, init, images)
