@@ -195,13 +195,13 @@ _LEARNING = Program(
 
 ZOO = (
     _python("threads.py", limit="48MiB", longer="3"),
-    _python("processes.py", longer="3"),
+    _python("processes.py"),
     _bash("pipeline.sh", longer="3"),
     _python("files.py", longer="3"),
     _python("database.py", longer="3"),
     _python("events.py", longer="3"),
-    _python("watched.py", longer="3"),
-    _python("signals.py", longer="3"),
+    _python("watched.py"),
+    _python("signals.py"),
     _python("network.py", longer="3"),
     # It comes back with twice the memory: pages that its processes shared since they were forked
     # are then their own.
