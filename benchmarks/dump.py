@@ -8,6 +8,7 @@ As root. docs/benchmarks.md says what each column means.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -39,6 +40,8 @@ def main() -> int:
         sys.exit(f"dump: {error}")
     except KeyboardInterrupt:
         return 130
+    for file in options.beside:
+        report.rows += json.loads(file.read_text())["rows"]
     report.goals = tables.goals(report.rows)
     footer = f"images on {frame.filesystem(options.folder)}; {about}; {frame.machine()}; {load}"
     return frame.publish(report, options.json, tables.show(report, footer))
@@ -80,6 +83,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--folder", type=Path, default=Path("/var/tmp"), help="where images go [%(default)s]"
     )
+    parser.add_argument(
+        "--beside", type=Path, action="append", default=[], metavar="FILE",
+        help="show it with the rows of an earlier run's --json FILE, of other sizes",
+    )  # fmt: skip
     frame.add_lock(parser)
     return parser.parse_args()
 
