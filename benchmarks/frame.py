@@ -94,11 +94,10 @@ class Turns:
     """Taking turns with all who ask for the same lock: held from the first `next_one`, and given
     back between two measurements once it was held for so long. Without a file it is nothing."""
 
-    LONGEST = 200.0
-    """Seconds, beyond which only the measurement under way is finished."""
-
-    def __init__(self, file: Path | None) -> None:
+    def __init__(self, file: Path | None, longest: float = 200.0) -> None:
+        """`longest` in seconds: beyond that only the measurement under way is finished."""
         self._file = file.open("a") if file else None
+        self._longest = longest
         self._since: float | None = None
 
     def __enter__(self) -> Turns:
@@ -112,7 +111,7 @@ class Turns:
         """Before each measurement: it may wait here for its turn."""
         if self._file is None:
             return
-        if self._since is not None and time.monotonic() - self._since > self.LONGEST:
+        if self._since is not None and time.monotonic() - self._since > self._longest:
             fcntl.flock(self._file, fcntl.LOCK_UN)
             self._since = None
             time.sleep(1)  # whoever waits is woken, and takes it

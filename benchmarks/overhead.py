@@ -46,7 +46,7 @@ def main() -> int:
 def run(planned: Sequence[Case], place: Place, lock: Path | None) -> frame.Report:
     """What memory is around a job, and all of them, the ways interleaved; up to an interrupt."""
     report = frame.Report()
-    with frame.Turns(lock) as turns, suppress(KeyboardInterrupt):
+    with frame.Turns(lock, longest=300) as turns, suppress(KeyboardInterrupt):
         turns.next_one()
         report.rows += memory.measure(place)
         for number, case in enumerate(planned, start=1):

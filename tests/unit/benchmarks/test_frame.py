@@ -84,17 +84,18 @@ def test_a_lock_is_held_and_given_back(tmp_path: Path, monkeypatch: pytest.Monke
     file = tmp_path / "lock"
     seen: list[bool] = []
     monkeypatch.setattr("time.sleep", lambda _: seen.append(is_free(file)))
-    with frame.Turns(file) as turns:
+    with frame.Turns(file, longest=1e6) as turns:
         assert is_free(file)
         turns.next_one()
         turns.next_one()
         assert not is_free(file)
         assert seen == []
-        monkeypatch.setattr(frame.Turns, "LONGEST", -1.0)
+    assert is_free(file)
+    with frame.Turns(file, longest=-1) as turns:
+        turns.next_one()
         turns.next_one()
         assert seen == [True]
         assert not is_free(file)
-    assert is_free(file)
 
 
 def test_without_a_lock_there_are_no_turns() -> None:
