@@ -57,7 +57,7 @@ def test_a_second_set_up_finds_nothing_to_do() -> None:
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (["scripts/setup.sh", "everything"], "knows python, host and vm"),
+        (["scripts/setup.sh", "everything"], "knows python, host, vm and zoo"),
         (["scripts/test.sh", "everything"], "there is no tier 'everything'"),
         (["make", "test", "TIER=everything"], "there is no tier 'everything'"),
     ],
