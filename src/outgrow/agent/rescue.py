@@ -288,7 +288,7 @@ class Rescue:
         self, live: LiveIncarnation, draft: Draft, own: int, host_pids: list[int]
     ) -> Description:
         pids: set[int] = set()
-        for pid in host_pids:
+        for pid in proc.with_zombies(host_pids):
             pids |= proc.namespace_ids(pid)
         if not pids:
             raise Transient("the job ended by itself before it could be saved")

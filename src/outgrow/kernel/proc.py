@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +41,19 @@ def descriptors(pid: int, proc: Path = PROC) -> list[int]:
         return [int(name) for name in os.listdir(proc / str(pid) / "fd")]
     except OSError:
         return []
+
+
+def with_zombies(pids: Iterable[int], proc: Path = PROC) -> set[int]:
+    """The processes and their children, of whom some may have ended without being waited for: these
+    are in no cgroup, and still have their numbers (proc(5), task/TID/children)."""
+    found = set(pids)
+    for pid in tuple(found):
+        for file in (proc / str(pid) / "task").glob("*/children"):
+            try:
+                found.update(int(word) for word in read(file).split())
+            except OSError:
+                continue
+    return found
 
 
 def namespace_ids(pid: int, proc: Path = PROC) -> set[int]:

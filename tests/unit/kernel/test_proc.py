@@ -89,3 +89,14 @@ def test_cpu_features(tree: Path, features: set[str]) -> None:
 def test_a_cpu_that_names_no_features(tmp_path: Path) -> None:
     (tmp_path / "cpuinfo").write_text("processor\t: 0\n")
     assert proc.cpu_features(tmp_path) == frozenset()
+
+
+def test_children_that_have_ended_still_have_their_numbers() -> None:
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    assert proc.with_zombies([os.getpid()]) >= {os.getpid(), child}
+    assert child in proc.namespace_ids(child)
+    os.waitpid(child, 0)
+    assert child not in proc.with_zombies([os.getpid(), 2**22 + 1])
