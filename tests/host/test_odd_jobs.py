@@ -388,3 +388,30 @@ log.send(b"after")
             assert done.returncode == 0, done.stderr
             process.communicate(b"go\n", timeout=60)
         assert log.recv(10) == b"after"
+
+
+def test_zombies_whose_numbers_an_engine_might_take(outgrow: Outgrow) -> None:
+    """The first numbers that are free for it, but for them."""
+    program = """
+import os, sys
+zombies = []
+while len(zombies) < 20:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(len(zombies))
+    if pid > 300:
+        zombies.append(pid)
+    else:
+        os.waitpid(pid, 0)
+print("ready", flush=True)
+sys.stdin.readline()
+print([os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in zombies] == [*range(20)])
+"""
+    words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(program))
+    with running(outgrow.start(*words, stdin=subprocess.PIPE)) as process:
+        assert read_line(process) == "ready\n"
+        outgrow.wait_for("j", "running")
+        for memory in ("80MiB", "96MiB"):
+            done = outgrow("move", "j", "--memory", memory)
+            assert done.returncode == 0, done.stderr
+        assert process.communicate(b"go\n", timeout=60)[0] == b"True\n"
