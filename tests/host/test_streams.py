@@ -6,13 +6,13 @@ import fcntl
 import os
 import pty
 import select
-import signal
 import socket
 import struct
 import subprocess
 import sys
 import termios
 import time
+from collections.abc import Sequence
 
 import pytest
 
@@ -307,35 +307,69 @@ while input() != "end":
     os.close(terminal)
 
 
+SHELL = """
+import os, signal, sys, time
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+job = os.fork()
+if job == 0:
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    time.sleep(0.2)
+    os.execv(sys.executable, [sys.executable, "-m", "outgrow", *sys.argv[1:]])
+os.setpgid(job, job)
+os.tcsetpgrp(0, job)
+while True:
+    _, status = os.waitpid(job, os.WUNTRACED)
+    if not os.WIFSTOPPED(status):
+        sys.exit(os.waitstatus_to_exitcode(status))
+    with open("stops", "a") as file:
+        file.write("x")
+    while not os.path.exists("fg"):
+        time.sleep(0.01)
+    os.unlink("fg")
+    os.killpg(job, signal.SIGCONT)
+"""
+"""What a shell with job control does with its one job."""
+
+
 def test_control_z_stops_the_job_and_the_shell_has_its_terminal(outgrow: Outgrow) -> None:
     program = """
-import time
+import os, time
 print("ready", flush=True)
-for number in range(100_000):
+while not os.path.exists("end"):
     with open("ticks", "a") as file:
         file.write("x")
     time.sleep(0.01)
-    if number > 20 and __import__("os").path.exists("end"):
-        break
 print("done", flush=True)
 """
     words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(program))
-    pid, terminal = _on_a_terminal(outgrow, *words)
+    pid, terminal = _on_a_terminal(outgrow, *words, under=["-c", SHELL])
     _read_until(terminal, b"ready")
     outgrow.wait_for("j", "running")
-    ticks = outgrow.directory / "ticks"
-    for _ in range(3):
+    ticks, stops = outgrow.directory / "ticks", outgrow.directory / "stops"
+    for number in range(1, 4):
         os.write(terminal, b"\x1a")
-        _, status = os.waitpid(pid, os.WUNTRACED)
-        assert os.WIFSTOPPED(status)
+        wait_until(lambda number=number: stops.exists() and stops.stat().st_size == number)
         time.sleep(0.1)
         before = ticks.stat().st_size
         time.sleep(0.2)
         assert ticks.stat().st_size == before
-        os.kill(pid, signal.SIGCONT)
+        (outgrow.directory / "fg").touch()
         wait_until(lambda before=before: ticks.stat().st_size > before)
     assert outgrow("move", "j", "--memory", "96MiB").returncode == 0
     (outgrow.directory / "end").touch()
+    _read_until(terminal, b"done")
+    assert os.waitpid(pid, 0)[1] == 0
+    os.close(terminal)
+
+
+def test_control_z_stops_nothing_that_no_shell_could_continue(outgrow: Outgrow) -> None:
+    program = "import time; print('ready', flush=True); time.sleep(2); print('done', flush=True)"
+    words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(program))
+    pid, terminal = _on_a_terminal(outgrow, *words)
+    _read_until(terminal, b"ready")
+    outgrow.wait_for("j", "running")
+    os.write(terminal, b"\x1a")
     _read_until(terminal, b"done")
     assert os.waitpid(pid, 0)[1] == 0
     os.close(terminal)
@@ -370,13 +404,15 @@ def test_resume_gives_the_job_the_streams_of_its_own_terminal(outgrow: Outgrow, 
     assert len(outgrow.story("j")["incarnations"]) >= 3
 
 
-def _on_a_terminal(outgrow: Outgrow, *words: str) -> tuple[int, int]:
+def _on_a_terminal(
+    outgrow: Outgrow, *words: str, under: Sequence[str] = ("-m", "outgrow")
+) -> tuple[int, int]:
     """PID of `outgrow WORDS`, and the other side of the terminal that it has."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(outgrow.directory)
         os.environ["OUTGROW_STATE_DIR"] = str(outgrow.state)
-        os.execv(sys.executable, [sys.executable, "-m", "outgrow", *words])
+        os.execv(sys.executable, [sys.executable, *under, *words])
     return pid, terminal
 
 

@@ -26,12 +26,15 @@ from outgrow.core.job import Incarnation, Job
 from outgrow.core.lifecycle import State
 from outgrow.core.obstacles import Obstacle
 from outgrow.core.sizing import NO_LIMIT
+from outgrow.core.units import MIB
 from outgrow.kernel.obstacles import find_obstacles
 from outgrow.launcher.streams import Streams
 from outgrow.ports import Cgroup
 
 _LET_IT_PASS = (0.025,) * 40
 """Seconds; a second in all, and then the save says why not."""
+_MOST_BEYOND = 32 * MIB
+"""Bytes above its limit up to which a job is let on for what would keep it from being saved."""
 _TIME_TO_TIDY_THE_SCREEN = 0.05
 _LET_IT_PASS_AT_THE_LIMIT = (0.002, 0.002, 0.005, 0.01, 0.02, 0.04)
 """The same for a job that has hardly any room to run on in."""
@@ -65,7 +68,8 @@ class Custody:
         self.live: LiveIncarnation | None = None
         self.chronicle = Chronicle(host.journal, job)
         self.rescue = Rescue(host, loop, job)
-        self.guard = Guard(loop, on_growth)
+        self.guard = Guard(loop, self._stopped_by_the_guard)
+        self._on_growth = on_growth
         self.sampler = Sampler(host, loop, job.id)
         self.preflight = Preflight(loop, self._pids, self._cannot_be_saved)
         self._signals: list[int] = []
@@ -117,6 +121,12 @@ class Custody:
                 trouble=True,
             )
             self.give_back()
+
+    def _stopped_by_the_guard(self, stopped: Stopped) -> None:
+        """PID 1 watches from here on, whatever this process is busy with."""
+        if self.live is not None and self.live.alive:
+            self.live.tell_frozen()
+        self._on_growth(stopped)
 
     def give_back(self) -> None:
         """As if outgrow were not there, as far as the kernel lets us; each step by itself."""
@@ -177,6 +187,8 @@ class Custody:
         for pause in _LET_IT_PASS_AT_THE_LIMIT:
             obstacles = await self._obstacles()
             passing = [found.reason for found in obstacles if found.reason.passes]
+            if cgroup.usage() >= cgroup.limit + _MOST_BEYOND:
+                return obstacles
             if cgroup.usage() >= cgroup.limit:
                 passing = [reason for reason in passing if not reason.lost]
             if not passing or not await self._let_on(pause):
@@ -226,9 +238,14 @@ class Custody:
         if live is None or not live.alive or self.job.state is not State.RUNNING:
             return
         live.signal(signal.SIGSTOP, group=True)
-        os.kill(os.getpid(), signal.SIGSTOP)
-        self.arm()  # PID 1 may have taken this process for hung
-        live.signal(signal.SIGCONT, group=True)
+        try:
+            # As the kernel does it, who stops nobody that no shell could continue.
+            noted = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTSTP)
+            signal.signal(signal.SIGTSTP, noted)
+            self.arm()  # PID 1 may have taken this process for hung
+        finally:
+            live.signal(signal.SIGCONT, group=True)
 
     def stop_watching(self) -> None:
         """The incarnation has ended, or is about to be released."""

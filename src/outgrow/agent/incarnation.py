@@ -60,6 +60,11 @@ class LiveIncarnation:
         """Whether PID 1 is there."""
         return not self.ended.done
 
+    @property
+    def watched(self) -> bool:
+        """Whether PID 1 was told of a freeze that stands."""
+        return self._heart is not None
+
     def wait_status(self) -> int | None:
         """How the job's first process ended, as of wait(2); None when nobody could say."""
         record = records.read_exit(self._run_dir, self.number)

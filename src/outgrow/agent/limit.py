@@ -39,7 +39,8 @@ class AtTheLimit:
     async def climb(self, stopped: Stopped) -> Outcome | None:
         """Deal with a job that the guard has stopped. An Outcome when it is on disk afterwards."""
         custody, live = self._custody, self._custody.the_living()
-        live.tell_frozen()
+        if not live.watched:  # stopped before it was known here that it lives
+            live.tell_frozen()
         custody.chronicle.to(State.FROZEN)
         custody.rescue.step("frozen", seconds=stopped.seconds, usage=live.cgroup.usage())
         if not stopped.stands:

@@ -73,6 +73,11 @@ def _roll_back(plan: Sequence[dict[str, Any]], descriptors: Sequence[int], owner
     for entry, answer in zip_longest(plan, answers, fillvalue=failure):
         if "error" not in answer:
             notes += [f"what it wrote later is kept as {answer['aside']!r}"] * bool(answer["aside"])
+        elif entry["temporary"]:
+            notes.append(
+                f"{entry['path']!r}, a temporary file that is gone, could not be made again"
+                f" ({answer['error']})"
+            )
         elif entry["stream"] and answer.get("errno") in _NOT_HERS:
             notes.append(
                 f"{entry['path']!r} could not be cut back ({answer['error']}):"

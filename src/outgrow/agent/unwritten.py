@@ -31,7 +31,7 @@ def put_right(cgroup: Cgroup, description: Description) -> int:
     """For a job that has just come back in `cgroup`. How many of its connections were reset: nobody
     is at their other end any more, and the job might wait for an answer for ever."""
     number = 0
-    with suppress(FileNotFoundError):  # so soon it has ended
+    with suppress(OSError):  # so soon it has ended; and it runs, whatever could not be put right
         schedule_again(cgroup.processes(), description.schedules)
         if description.leading_out:
             # It stands while they are reset: a task in the midst of recv(2) would get EPIPE, and

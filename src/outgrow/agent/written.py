@@ -23,6 +23,7 @@ _PIECE = 1 << 30
 _SQLITE = b"SQLite format 3\0"
 """How a database begins (sqlite.org/fileformat.html)."""
 
+_MOST_TEMPORARY_FILES = 256
 _MOST_OF_TEMPORARY = 64 * MIB
 """What is larger is data, which costs too much to copy with each save."""
 
@@ -51,7 +52,7 @@ def capture(
         states += _absent_companions(file)
     copies.room = min(copies.room, _MOST_OF_TEMPORARY)
     known = {state.path for state in states}
-    for path in sorted(mentioned_paths(pids) - known):
+    for path in sorted(mentioned_paths(pids) - known)[:_MOST_TEMPORARY_FILES]:
         try:
             status = os.lstat(path)
             if stat.S_ISREG(status.st_mode) and status.st_uid == owner:
@@ -76,7 +77,12 @@ class _Copies:
         source = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             status = os.fstat(source)
-            if owner is not None and (status.st_uid != owner or not stat.S_ISREG(status.st_mode)):
+            if owner is not None and (
+                status.st_uid != owner
+                or not stat.S_ISREG(status.st_mode)
+                # A directory on its way may be a link that somebody else has made.
+                or os.readlink(f"/proc/self/fd/{source}") != path
+            ):
                 raise OSError(errno.EPERM, "is another's")
             if status.st_size > self.room:
                 raise OSError(errno.EFBIG, "is larger than --copy-files allows")

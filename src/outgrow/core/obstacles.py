@@ -55,7 +55,7 @@ _ANONYMOUS: dict[str, Reason] = {
     "[landlock-ruleset]": Reason(
         "a Landlock rule set", "have it restrict itself before it opens more"
     ),
-    "[seccomp notify]": Reason("a seccomp listener", "run it without its sandbox"),
+    "seccomp notify": Reason("a seccomp listener", "run it without its sandbox"),
 }
 """By the name after `anon_inode:`. What CRIU takes (eventfd, epoll, inotify, fanotify, signalfd,
 timerfd, pidfd, BPF maps: its files.c) is not among them, nor what nobody has tried."""

@@ -17,8 +17,11 @@ _PROC = Path("/proc")
 def own_schedules(pids: Iterable[int], like: int) -> tuple[ThreadSchedule, ...]:
     """Of the threads of these processes that differ from process `like`. Threads that end
     meanwhile are left out."""
-    usual = _schedule(like)
-    found = []
+    found: list[ThreadSchedule] = []
+    try:
+        usual = _schedule(like)
+    except OSError:  # without CAP_SYS_NICE not all of it can be read
+        return ()
     for tid, inner in _threads(pids):
         try:
             cpus, io_priority, timer_slack = _schedule(tid)

@@ -6,7 +6,7 @@ import errno
 import os
 import socket
 from collections.abc import Container, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from outgrow import libc
@@ -50,7 +50,12 @@ def as_socket(descriptor: int) -> Iterator[socket.socket]:
 
 def connections(pids: Iterable[int], proc: Path = PROC) -> set[Connection]:
     """TCP connections of the processes. Those that end meanwhile have none."""
-    return {_connection(descriptor) for state, descriptor in _tcp(pids, proc) if state != _LISTEN}
+    found = set()
+    for state, descriptor in _tcp(pids, proc):
+        if state != _LISTEN:
+            with suppress(OSError):  # its peer has just reset it
+                found.add(_connection(descriptor))
+    return found
 
 
 def listeners(pids: Iterable[int], proc: Path = PROC) -> tuple[Listener, ...]:
@@ -64,13 +69,13 @@ def taken(those: Iterable[Listener]) -> list[Listener]:
     found = []
     for listener in those:
         family = socket.AF_INET6 if ":" in listener.address else socket.AF_INET
-        with socket.socket(family) as attempt:
-            attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
+        try:
+            with socket.socket(family) as attempt:
+                attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 attempt.bind((listener.address, listener.port))
-            except OSError as error:
-                if error.errno == errno.EADDRINUSE:
-                    found.append(listener)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                found.append(listener)
     return found
 
 
@@ -79,9 +84,10 @@ def reset(pids: Iterable[int], those: Container[Connection], proc: Path = PROC) 
     ECONNRESET, as when the peer had reset it. How many there were."""
     done = 0
     for state, descriptor in _tcp(pids, proc):
-        if state in _WAITS_FOR_ITS_PEER and _connection(descriptor) in those:
-            libc.disconnect(descriptor)
-            done += 1
+        with suppress(OSError):  # its peer has just reset it
+            if state in _WAITS_FOR_ITS_PEER and _connection(descriptor) in those:
+                libc.disconnect(descriptor)
+                done += 1
     return done
 
 
