@@ -157,6 +157,8 @@ class StreamKey:
     path: str = ""
     flags: int = 0
     offset: int = 0
+    at_end: bool = True
+    """Whether it was being written, and that was its end: others may have written more since."""
 
 
 @dataclass(frozen=True)

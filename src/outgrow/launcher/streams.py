@@ -100,7 +100,10 @@ def external_streams(descriptors: Sequence[int]) -> tuple[StreamKey, ...]:
             continue
         path = os.readlink(f"/proc/self/fd/{descriptor}")
         offset = os.lseek(descriptor, 0, os.SEEK_CUR)
-        keys.append(StreamKey(stream, key, path, _flags(descriptor), offset))
+        flags = _flags(descriptor)
+        reads = flags & os.O_ACCMODE == os.O_RDONLY
+        at_end = reads or bool(flags & os.O_APPEND) or offset >= os.fstat(descriptor).st_size
+        keys.append(StreamKey(stream, key, path, flags, offset, at_end))
     return tuple(keys)
 
 
@@ -208,7 +211,7 @@ def _opened_again(key: StreamKey) -> int:
 
 def _go_to_its_place(key: StreamKey, descriptor: int) -> None:
     """Where the job left it; but after what others have written to it since."""
-    written = key.flags & os.O_ACCMODE != os.O_RDONLY
+    written = key.flags & os.O_ACCMODE != os.O_RDONLY and key.at_end
     end = os.lseek(descriptor, 0, os.SEEK_END)
     os.lseek(descriptor, max(key.offset, end) if written else key.offset, os.SEEK_SET)
 

@@ -34,6 +34,7 @@ class StreamEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str
     flags: int
     offset: int
+    at_end: bool
 
 
 class WrittenEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

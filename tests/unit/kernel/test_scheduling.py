@@ -69,3 +69,7 @@ def test_a_cpu_that_is_not_there_is_left_out(thread: int) -> None:
     assert own_schedules([os.getpid()], os.getpid()) == ()
     schedule_again([os.getpid()], [replace(found, cpus=(*found.cpus, 4095))])
     assert own_schedules([os.getpid()], os.getpid()) == (found,)
+
+
+def test_what_cannot_be_read_is_left_out() -> None:
+    assert own_schedules([os.getpid()], 2**22 + 1) == ()

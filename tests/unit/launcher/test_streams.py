@@ -158,6 +158,15 @@ def test_a_file_that_is_handed_over_again_is_read_on_and_written_on(
     os.close(descriptor)
 
 
+def test_a_file_that_was_written_in_its_midst_is_written_on_there(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"0123456789")
+    key = replace(file_key(1, tmp_path / "file", os.O_WRONLY, 4), at_end=False)
+    seen = streams_for([key])
+    assert os.lseek(seen.descriptors[1], 0, os.SEEK_CUR) == 4
+    assert [key.at_end for key in seen.keys if key.stream == 1] == [False]
+    os.close(seen.descriptors[1])
+
+
 def test_a_file_of_two_descriptions_is_reached_through_a_relay_by_the_second(
     look: Look, tmp_path: Path
 ) -> None:
