@@ -23,6 +23,7 @@ from outgrow.core import ending
 from outgrow.core.errors import Busy, CannotSave, OutgrowError, Transient, Usage
 from outgrow.core.job import Incarnation, Job
 from outgrow.core.lifecycle import State
+from outgrow.core.policy import SMALLEST_LIMIT
 from outgrow.core.units import format_size
 from outgrow.launcher.streams import Streams
 from outgrow.ports import Cgroup
@@ -249,6 +250,12 @@ class Keeper:
             self._custody.live.kill()
 
     def _check_size(self, live: LiveIncarnation, memory: int) -> None:
+        if memory < SMALLEST_LIMIT:
+            raise Usage(
+                f"{format_size(memory)} is too little to bring a job back in",
+                preserved="the job runs on",
+                remedy=f"give at least {format_size(SMALLEST_LIMIT)}",
+            )
         own, band = live.cgroup.reading().own, self.job.policy.band(memory)
         if own > memory - band:
             raise Usage(
