@@ -170,6 +170,25 @@ def test_nothing_is_found_in_an_ordinary_job(outgrow: Outgrow) -> None:
     assert outgrow("doctor", "--job", "nosuchjob").returncode == 10
 
 
+def is_waited_for(outgrow: Outgrow, program: str, word: str) -> None:
+    """A save gives up after a second; a move waits until the program, which is told to `go` on, has
+    nothing of the kind any more; and it comes to its `end`."""
+    words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(program))
+    with running(outgrow.start(*words)) as process:
+        assert read_line(process) == "on\n"
+        outgrow.wait_for("j", "running")
+        done = outgrow("save", "j")
+        assert (done.returncode, word in done.stderr) == (75, True), done.stderr
+        with running(outgrow.start("move", "j", "--memory", "128MiB")) as moved:
+            time.sleep(0.3)
+            (outgrow.directory / "go").touch()
+            _, err = moved.communicate(timeout=60)
+            assert moved.returncode == 0, err
+        assert read_line(process) == "went on\n"
+        (outgrow.directory / "end").touch()
+        assert process.wait(60) == 0
+
+
 VFORK = """
 import ctypes, os, platform
 def vfork(child):
@@ -201,20 +220,7 @@ print("went on", flush=True)
 while not os.path.exists("end"):
     time.sleep(0.01)
 """
-    words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(program))
-    with running(outgrow.start(*words)) as process:
-        assert read_line(process) == "on\n"
-        outgrow.wait_for("j", "running")
-        done = outgrow("save", "j")
-        assert (done.returncode, "vfork" in done.stderr) == (75, True), done.stderr
-        with running(outgrow.start("move", "j", "--memory", "128MiB")) as moved:
-            time.sleep(0.3)
-            (outgrow.directory / "go").touch()
-            _, err = moved.communicate(timeout=60)
-            assert moved.returncode == 0, err
-        assert read_line(process) == "went on\n"
-        (outgrow.directory / "end").touch()
-        assert process.wait(60) == 0
+    is_waited_for(outgrow, program, "vfork")
 
 
 @pytest.mark.skipif(
@@ -309,17 +315,4 @@ print("went on", flush=True)
 while not os.path.exists("end"):
     time.sleep(0.01)
 """
-    words = ("run", "--memory", "64MiB", "--name", "j", "--", *python(program))
-    with running(outgrow.start(*words)) as process:
-        assert read_line(process) == "on\n"
-        outgrow.wait_for("j", "running")
-        done = outgrow("save", "j")
-        assert (done.returncode, "its own cgroup" in done.stderr) == (75, True), done.stderr
-        with running(outgrow.start("move", "j", "--memory", "128MiB")) as moved:
-            time.sleep(0.3)
-            (outgrow.directory / "go").touch()
-            _, err = moved.communicate(timeout=60)
-            assert moved.returncode == 0, err
-        assert read_line(process) == "went on\n"
-        (outgrow.directory / "end").touch()
-        assert process.wait(60) == 0
+    is_waited_for(outgrow, program, "its own cgroup")

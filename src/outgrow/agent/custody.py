@@ -187,9 +187,10 @@ class Custody:
         for pause in _LET_IT_PASS_AT_THE_LIMIT:
             obstacles = await self._obstacles()
             passing = [found.reason for found in obstacles if found.reason.passes]
-            if cgroup.usage() >= cgroup.limit + _MOST_BEYOND:
+            beyond = cgroup.usage() - cgroup.limit
+            if beyond >= _MOST_BEYOND:
                 return obstacles
-            if cgroup.usage() >= cgroup.limit:
+            if beyond >= 0:
                 passing = [reason for reason in passing if not reason.lost]
             if not passing or not await self._let_on(pause):
                 return obstacles

@@ -10,21 +10,21 @@ from dataclasses import replace
 from outgrow.agent.guard import FREEZE_TIMEOUT
 from outgrow.core.connections import leading_out
 from outgrow.kernel.scheduling import own_schedules, schedule_again
-from outgrow.kernel.sockets import connections, listeners, reset
+from outgrow.kernel.sockets import endpoints, reset
 from outgrow.ports import Cgroup, Description
 
 
 def note(description: Description, pids: Sequence[int], like: int) -> tuple[Description, bool]:
     """The description with what the standing processes `pids` have, and whether they have TCP
     connections at all. `like`: the process that started the job."""
-    found = connections(pids)
+    connections, listeners = endpoints(pids)
     noted = replace(
         description,
-        leading_out=leading_out(found),
-        listeners=listeners(pids),
+        leading_out=leading_out(connections),
+        listeners=listeners,
         schedules=own_schedules(pids, like),
     )
-    return noted, bool(found)
+    return noted, bool(connections)
 
 
 def put_right(cgroup: Cgroup, description: Description) -> int:

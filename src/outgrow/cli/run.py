@@ -7,7 +7,6 @@ import pwd
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -139,8 +138,7 @@ def command(
         warn_grace=warn_grace,
     )
     saving = SavePolicy(every=save_every, copy_files=copy_files)
-    submission = _submission(command, name, labels, user, policy, saving)
-    submission = replace(submission, wait_all=wait_all)
+    submission = _submission(command, name, labels, user, policy, saving, wait_all=wait_all)
     return keep(state_dir, messages, lambda host, say: session.run(host, submission, say))
 
 
@@ -195,6 +193,8 @@ def _submission(
     user: str | None,
     policy: LimitPolicy,
     saving: SavePolicy,
+    *,
+    wait_all: bool,
 ) -> session.Submission:
     if not command[0]:
         raise Usage("the command is empty", remedy="write it after --")
@@ -216,6 +216,7 @@ def _submission(
         directory=directory,
         environment=environment,
         labels=dict(parse_label(label) for label in labels),
+        wait_all=wait_all,
     )
 
 

@@ -10,7 +10,7 @@ import stat
 import struct
 import sys
 import termios
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 
 from outgrow.core.obstacles import (
@@ -62,14 +62,14 @@ def find_obstacles(pids: Iterable[int], proc: Path = PROC) -> list[Obstacle]:
     """One of each kind for each process. Processes that end meanwhile have none. No file of the
     job's is looked at, whose server may be gone."""
     found: dict[tuple[int, str], Obstacle] = {}
-    pids, rights = list(pids), _own_rights(proc)
+    pids, rights = dict.fromkeys(pids).keys(), _own_rights(proc)  # in order, and quick to look in
     for pid in pids:
         for reason in (*_in_descriptors(pid, pids, proc), *_in_tasks(proc / str(pid), rights)):
             found.setdefault((pid, reason.what), Obstacle(pid, reason))
     return [*found.values(), *_in_tree(pids, proc)]
 
 
-def _in_tree(pids: Sequence[int], proc: Path) -> Iterator[Obstacle]:
+def _in_tree(pids: Set[int], proc: Path) -> Iterator[Obstacle]:
     """The job is the oldest process that has its parent elsewhere, and what descends from it."""
     family = {pid: kin for pid in pids if (kin := kinship(pid, proc)) is not None}
     tops = [pid for pid, kin in family.items() if kin.parent not in pids]
@@ -88,7 +88,7 @@ def _in_tree(pids: Sequence[int], proc: Path) -> Iterator[Obstacle]:
             yield Obstacle(pid, in_namespace(kind))
         if pid in tops:
             yield Obstacle(pid, LEFT)
-        elif kin.session not in (pid, family[root].session, *pids):
+        elif kin.session != family[root].session and kin.session not in pids:
             leader = kinship(kin.session, proc)
             if leader is not None and leader.state == "Z":
                 yield Obstacle(pid, DEAD_SESSION)
@@ -112,7 +112,7 @@ def _differ(pid: int, other: int, kinds: Mapping[str, str], proc: Path) -> Itera
             yield kind
 
 
-def _in_descriptors(pid: int, pids: Sequence[int], proc: Path) -> Iterator[Reason]:
+def _in_descriptors(pid: int, pids: Set[int], proc: Path) -> Iterator[Reason]:
     for number in descriptors(pid, proc):
         opened = proc / str(pid) / "fd" / str(number)
         try:
@@ -133,7 +133,7 @@ def _in_descriptors(pid: int, pids: Sequence[int], proc: Path) -> Iterator[Reaso
             yield reason
 
 
-def _in_socket(descriptor: int, link: str, pids: Sequence[int], proc: Path) -> Reason | None:
+def _in_socket(descriptor: int, link: str, pids: Set[int], proc: Path) -> Reason | None:
     with as_socket(descriptor) as held:
         family, kind, protocol = (
             held.getsockopt(socket.SOL_SOCKET, option)
@@ -149,7 +149,7 @@ def _in_socket(descriptor: int, link: str, pids: Sequence[int], proc: Path) -> R
     return obstacle_in(Held(link, stat.S_IFSOCK, family, protocol))
 
 
-def _in_unix_socket(held: socket.socket, pids: Sequence[int], proc: Path) -> Reason | None:
+def _in_unix_socket(held: socket.socket, pids: Set[int], proc: Path) -> Reason | None:
     """SO_PEERCRED names the process that connected, listened, or made both ends (unix(7)). One that
     is gone has left its end to somebody, who may be of the job."""
     peer, _, _ = struct.unpack("3i", held.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from outgrow import libc
 from outgrow.core.scheduling import ThreadSchedule
 from outgrow.kernel.files import read, write
-
-_PROC = Path("/proc")
+from outgrow.kernel.proc import PROC
 
 
 def own_schedules(pids: Iterable[int], like: int) -> tuple[ThreadSchedule, ...]:
@@ -53,7 +51,7 @@ def schedule_again(pids: Iterable[int], schedules: Iterable[ThreadSchedule]) -> 
             if schedule.io_priority is not None:
                 libc.ioprio_set(tid, schedule.io_priority)
             if schedule.timer_slack is not None:
-                write(_PROC / str(tid) / "timerslack_ns", str(schedule.timer_slack))
+                write(PROC / str(tid) / "timerslack_ns", str(schedule.timer_slack))
         except OSError:
             continue
 
@@ -62,12 +60,12 @@ def _threads(pids: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Each with its number in its innermost PID namespace."""
     for pid in pids:
         try:
-            tids = [int(name) for name in os.listdir(_PROC / str(pid) / "task")]
+            tids = [int(name) for name in os.listdir(PROC / str(pid) / "task")]
         except OSError:
             continue
         for tid in tids:
             try:
-                status = read(_PROC / str(tid) / "status")
+                status = read(PROC / str(tid) / "status")
             except OSError:
                 continue
             match = re.search(r"^NSpid:.*?(\d+)$", status, re.MULTILINE)
@@ -79,5 +77,5 @@ def _schedule(tid: int) -> tuple[tuple[int, ...], int, int]:
     return (
         tuple(sorted(os.sched_getaffinity(tid))),
         libc.ioprio_get(tid),
-        int(read(_PROC / str(tid) / "timerslack_ns")),
+        int(read(PROC / str(tid) / "timerslack_ns")),
     )

@@ -48,20 +48,19 @@ def as_socket(descriptor: int) -> Iterator[socket.socket]:
         held.detach()
 
 
-def connections(pids: Iterable[int], proc: Path = PROC) -> set[Connection]:
-    """TCP connections of the processes. Those that end meanwhile have none."""
-    found = set()
+def endpoints(
+    pids: Iterable[int], proc: Path = PROC
+) -> tuple[set[Connection], tuple[Listener, ...]]:
+    """TCP connections of the processes, and where they listen, in order. Those that end meanwhile
+    have none."""
+    connections, listeners = set(), set()
     for state, descriptor in _tcp(pids, proc):
-        if state != _LISTEN:
-            with suppress(OSError):  # its peer has just reset it
-                found.add(_connection(descriptor))
-    return found
-
-
-def listeners(pids: Iterable[int], proc: Path = PROC) -> tuple[Listener, ...]:
-    """Where the processes listen by TCP, in order."""
-    found = {_name(descriptor) for state, descriptor in _tcp(pids, proc) if state == _LISTEN}
-    return tuple(Listener(*name) for name in sorted(found))
+        with suppress(OSError):  # its peer has just reset it
+            if state == _LISTEN:
+                listeners.add(_name(descriptor))
+            else:
+                connections.add(_connection(descriptor))
+    return connections, tuple(Listener(*name) for name in sorted(listeners))
 
 
 def taken(those: Iterable[Listener]) -> list[Listener]:

@@ -15,6 +15,7 @@ import os
 import shutil
 import stat
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -67,7 +68,7 @@ class PosixStore:
     def write_ahead(self, draft: Draft) -> None:
         try:
             for path in draft.images.iterdir():
-                _start_writing(path)
+                _opened(path, libc.start_writing)
         except OSError:
             pass  # the draft is gone, or the filesystem cannot: `commit` does it all
 
@@ -193,18 +194,14 @@ def _entry_of(path: Path) -> documents.FileEntry:
     return documents.FileEntry(path.name, size, hasher.hexdigest())
 
 
-def _start_writing(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    try:
-        libc.start_writing(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _sync(path: Path) -> None:
+    _opened(path, os.fsync)
+
+
+def _opened(path: Path, act: Callable[[int], None]) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        os.fsync(descriptor)
+        act(descriptor)
     finally:
         os.close(descriptor)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from outgrow.core.connections import Connection, Listener
-from outgrow.kernel.sockets import connections, listeners, reset, taken
+from outgrow.kernel.sockets import endpoints, reset, taken
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0, reason="looks into descriptors of sockets: run it as root"
@@ -42,7 +42,7 @@ def ends(pair: tuple[socket.socket, socket.socket]) -> tuple[Connection, Connect
 def test_both_ends_of_a_connection_are_found(pair: tuple[socket.socket, socket.socket]) -> None:
     near, far = ends(pair)
     with socket.socket(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM):
-        assert connections([os.getpid(), os.getpid(), 2**22 + 1]) >= {near, far}
+        assert endpoints([os.getpid(), os.getpid(), 2**22 + 1])[0] >= {near, far}
 
 
 @pytest.mark.parametrize(("at", "to"), PAIRS)
@@ -74,7 +74,7 @@ def test_where_it_listens_and_whether_that_is_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         address = Listener("127.0.0.1", listener.getsockname()[1])
-        assert address in listeners([os.getpid()])
-        assert bound.getsockname()[1] not in {one.port for one in listeners([os.getpid()])}
+        assert address in endpoints([os.getpid()])[1]
+        assert bound.getsockname()[1] not in {one.port for one in endpoints([os.getpid()])[1]}
         assert taken([address]) == [address]
     assert taken([address, Listener("192.0.2.1", 80)]) == []

@@ -20,7 +20,7 @@ from outgrow.core.errors import CannotSave, OutgrowError, Transient, Unsupported
 from outgrow.core.units import MIB
 from outgrow.kernel import proc
 from outgrow.kernel.cgroups import Hierarchies
-from outgrow.kernel.sockets import connections
+from outgrow.kernel.sockets import endpoints
 from outgrow.launcher.child import Start
 from outgrow.launcher.handle import inherited_streams, start_init
 from outgrow.launcher.pids import last_pid_before_gap
@@ -139,7 +139,7 @@ class _Trial:
             images=self._images,
             freezer_path=self._cgroup.freezer_path,
             streams=self._keys,
-            connected=bool(connections(self._cgroup.processes())),
+            connected=bool(endpoints(self._cgroup.processes())[0]),
             timeout=_PATIENCE / 2,
         )
         await engine.dump(request, live)
