@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.host.kit import Outgrow, python, read_line, running
+from tests.host.kit import Outgrow, python, read_line, running, wait_until
 
 HOLD = """
 import sys
@@ -249,6 +249,55 @@ print("OK", os.waitstatus_to_exitcode(os.wait()[1]))
     assert len(story["incarnations"]) > 1
     assert {save["outcome"] for save in story["saves"]} == {"moved"}
     assert "let-on" in outgrow.steps("j")
+
+
+@pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "aarch64"), reason="needs the number of clone(2) here"
+)
+def test_outgrow_is_killed_while_a_job_at_its_limit_is_let_on(outgrow: Outgrow) -> None:
+    """PID 1 gives it back to the kernel, under its limit, and it comes to its end."""
+    program = f"""{VFORK}
+import time
+full, near = os.pipe()
+def child():
+    os.read(full, 1)
+    for _ in range(20):
+        time.sleep(0.001)
+if os.fork() == 0:
+    os.waitpid(vfork(child), 0)
+    os._exit(0)
+blocks = [bytearray(b"x" * (1 << 20)) for _ in range(30)]
+os.write(near, b"x")
+blocks += [bytearray(b"x" * (1 << 20)) for _ in range(12)]
+while not os.path.exists("end"):
+    time.sleep(0.01)
+print("OK", os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+"""
+    words = (
+        "run",
+        "--memory",
+        "64MiB",
+        "--max-memory",
+        "1GiB",
+        "--on-limit",
+        "move",
+        "--name",
+        "j",
+    )
+    process = outgrow.start(*words, "--", *python(program), fault="kill@let-on")
+    with running(process):
+        assert process.wait(60) == -9
+        # cgroup v1; on v2 the limit stays above what the job was given (CgroupV2.undo).
+        for limit in [
+            path / "memory.limit_in_bytes"
+            for path in outgrow.cgroups(outgrow.jobs()["j"]["id"])
+            if (path / "memory.limit_in_bytes").exists()
+        ]:
+            wait_until(lambda limit=limit: int(limit.read_text()) == 64 << 20, patience=3.0)
+            assert "oom_kill_disable 0" in (limit.parent / "memory.oom_control").read_text()
+        (outgrow.directory / "end").touch()
+        assert read_line(process) == "OK 0\n"
+        outgrow.wait_for("j", "ended")
 
 
 def test_a_connection_that_is_not_accepted_is_waited_for(outgrow: Outgrow) -> None:
